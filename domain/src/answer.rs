@@ -1,0 +1,69 @@
+//! What a call gets back, the same object over HTTP and MCP (CONTRACT §4).
+
+use crate::{code::Refusal, digest::Digest, id::ApprovalId, time::Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Answer {
+    Ok { data: Value, replayed: bool },
+    ApprovalPending(Box<Pending>),
+    Error { error: Refusal },
+}
+
+/// The call waits for a person; nothing has run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pending {
+    pub approval_id: ApprovalId,
+    pub url: String,
+    pub expires_at: Timestamp,
+    /// Decided, and waiting only for the caller to repeat its call with the id.
+    pub approved: bool,
+    pub poll_after_ms: u64,
+    pub tool: String,
+    pub args_hash: Digest,
+    pub state_hash: Digest,
+    /// The canonical arguments, since a client may have let its user edit them.
+    pub arguments: Value,
+    pub message: String,
+}
+
+impl Answer {
+    pub fn ok(data: Value) -> Self {
+        Self::Ok {
+            data,
+            replayed: false,
+        }
+    }
+
+    pub fn http_status(&self) -> u16 {
+        match self {
+            Self::Ok { .. } => 200,
+            Self::ApprovalPending(_) => 202,
+            Self::Error { error } => error.code.status(),
+        }
+    }
+}
+
+impl From<Refusal> for Answer {
+    fn from(error: Refusal) -> Self {
+        Self::Error { error }
+    }
+}
+
+impl Pending {
+    /// What a model reads: that nothing ran, what to do with the link, and how to come back.
+    pub fn words(tool: &str, url: &str, approved: bool) -> String {
+        if approved {
+            format!(
+                "Not executed yet. A person approved this call: repeat it with exactly the same arguments and this approvalId, or call approvals_resume, and `{tool}` runs once."
+            )
+        } else {
+            format!(
+                "Not executed. `{tool}` waits for a person. Give them this link: {url} . Then wait with approvals_get (waitSeconds up to 45) and, once approved, repeat the call with exactly the same arguments and this approvalId. Asking again does not file a second request; do not try another way to the same effect."
+            )
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! What the Studio's screens are made of: made by the engine, sent by server functions, drawn in the browser.
+
+use crate::{
+    approval::{ApprovalRecord, Status},
+    card::{Card, NodeChange, Risk},
+    id::{AgentId, ApprovalId, NodeId, SiteId},
+    role::Role,
+    time::Timestamp,
+    tool::Surface,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The signed-in person, as the top bar needs them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Viewer {
+    pub name: String,
+    pub email: String,
+    pub owner: bool,
+    /// Approvals that wait on sites where this person may decide.
+    pub waiting: i64,
+}
+
+/// Views of the queue; `Waiting` is what the page opens on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tab {
+    #[default]
+    Waiting,
+    Approved,
+    Done,
+    Denied,
+    Voided,
+    Expired,
+    All,
+}
+
+impl Tab {
+    pub const ALL: [Tab; 7] = [
+        Self::Waiting,
+        Self::Approved,
+        Self::Done,
+        Self::Denied,
+        Self::Voided,
+        Self::Expired,
+        Self::All,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Approved => "approved",
+            Self::Done => "done",
+            Self::Denied => "denied",
+            Self::Voided => "voided",
+            Self::Expired => "expired",
+            Self::All => "all",
+        }
+    }
+
+    pub fn from_text(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|t| t.as_str() == text)
+    }
+
+    /// The statuses it shows. Withdrawn requests stand with the voided ones: both ended without a person's no.
+    pub fn statuses(self) -> &'static [Status] {
+        match self {
+            Self::Waiting => &[Status::Pending],
+            Self::Approved => &[Status::Approved],
+            Self::Done => &[Status::Redeemed],
+            Self::Denied => &[Status::Denied],
+            Self::Voided => &[Status::Voided, Status::Cancelled],
+            Self::Expired => &[Status::Expired],
+            Self::All => &Status::ALL,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct InboxQuery {
+    #[serde(default)]
+    pub tab: Tab,
+    /// Site slug.
+    #[serde(default)]
+    pub site: Option<String>,
+    #[serde(default)]
+    pub tool: Option<String>,
+    /// Name of the asking agent.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// Text searched in the sentence and the asker's name.
+    #[serde(default)]
+    pub text: Option<String>,
+    #[serde(default)]
+    pub cursor: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InboxPage {
+    pub rows: Vec<InboxRow>,
+    pub next_cursor: Option<String>,
+    pub counts: Vec<(Tab, i64)>,
+    /// Whether the workspace has any agent yet; the empty state differs.
+    pub has_agents: bool,
+    /// Public URL of the MCP endpoint, for the empty state.
+    pub mcp_url: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InboxRow {
+    pub id: ApprovalId,
+    pub sentence: String,
+    pub site_slug: String,
+    pub site_title: String,
+    pub asker: String,
+    pub surface: Surface,
+    pub tool: String,
+    pub risk: Risk,
+    pub status: Status,
+    pub requested_at: Timestamp,
+    pub expires_at: Timestamp,
+    pub changed_at: Option<Timestamp>,
+    /// How the executed call ended: `succeeded`, `failed`, `unknown`.
+    pub outcome: Option<String>,
+}
+
+/// Everything the approval page shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ApprovalView {
+    pub record: ApprovalRecord,
+    /// The arguments as canonical text, exactly the bytes that were hashed.
+    pub arguments_text: String,
+    pub may_decide: bool,
+    /// Whether the asking agent belongs to the person who looks.
+    pub own_agent: bool,
+    /// Diffs of the card's nodes, in the card's order.
+    pub diffs: Vec<NodeDiff>,
+    /// What changed on the site since the request, when it no longer holds.
+    pub changed: Vec<ChangedNode>,
+    /// A later open request for the same tool on the same site by the same caller.
+    pub newer: Option<ApprovalId>,
+    /// Earlier requests for the same call, newest first.
+    pub earlier: Vec<InboxRow>,
+    /// Where the result can be seen, once live.
+    pub live_url: Option<String>,
+    pub journal: Vec<JournalRow>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChangedNode {
+    pub title: String,
+    pub path: String,
+    pub what: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeDiff {
+    pub change: NodeChange,
+    pub fields: Vec<FieldDiff>,
+}
+
+/// One field, before and after, as words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FieldDiff {
+    /// "Title", "Text", "Address", "Order", or a field's own name.
+    pub name: String,
+    pub spans: Vec<Span>,
+    /// Size and SHA-256 of the value after, where it is long.
+    pub bytes_after: usize,
+    pub sha256_after: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Span {
+    pub kind: SpanKind,
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpanKind {
+    Same,
+    Added,
+    Removed,
+    /// Unchanged text left out of sight; `text` is the whole of it, folded on the page.
+    Folded,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JournalRow {
+    pub seq: i64,
+    pub at: Timestamp,
+    pub kind: String,
+    /// "Ada Osei", "copy-editor", "Cloudhal".
+    pub actor: String,
+    pub sentence: String,
+    pub site: Option<SiteId>,
+    pub approval: Option<ApprovalId>,
+    pub hash: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JournalPage {
+    pub rows: Vec<JournalRow>,
+    pub next_cursor: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SiteRow {
+    pub id: SiteId,
+    pub slug: String,
+    pub title: String,
+    pub node_count: i64,
+    pub live_version: Option<i64>,
+    pub live_at: Option<Timestamp>,
+    /// Nodes whose draft differs from what is live.
+    pub unpublished: i64,
+    pub waiting: i64,
+    pub role: Role,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SiteView {
+    pub site: SiteRow,
+    /// The top level of the draft; deeper levels are on the node's page.
+    pub nodes: Vec<NodeRow>,
+    pub live_url: String,
+    /// What a publish would do now.
+    pub publish_card: Card,
+    pub state_hash: String,
+    pub recent: Vec<JournalRow>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeRow {
+    pub id: NodeId,
+    pub kind: String,
+    pub title: String,
+    pub slug: String,
+    pub path: String,
+    pub children: i64,
+    pub status: NodeStatus,
+    pub updated_at: Timestamp,
+}
+
+/// A draft node beside what is live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeStatus {
+    Live,
+    New,
+    Edited,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeView {
+    pub site: SiteRow,
+    pub node: NodeRow,
+    /// From the top down, without the node itself.
+    pub parents: Vec<NodeRow>,
+    pub children: Vec<NodeRow>,
+    pub body: String,
+    pub description: Option<String>,
+    pub fields: Value,
+    pub rev: i64,
+    pub hash: String,
+    pub history: Vec<RevisionRow>,
+    /// The draft against what is live.
+    pub diff: Option<NodeDiff>,
+    pub live_url: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RevisionRow {
+    pub rev: i64,
+    pub title: String,
+    pub at: Timestamp,
+    pub author: String,
+    /// The first version that carries it, if it was ever published.
+    pub published_in: Option<i64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VersionsView {
+    pub site: SiteRow,
+    pub versions: Vec<VersionRow>,
+    pub next_cursor: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionRow {
+    pub version: i64,
+    pub at: Timestamp,
+    pub author: String,
+    pub node_count: i64,
+    pub added: i64,
+    pub edited: i64,
+    pub removed: i64,
+    pub live: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentRow {
+    pub id: AgentId,
+    pub name: String,
+    pub owner: String,
+    pub sites: Vec<String>,
+    /// Empty means every tool.
+    pub tools: Vec<String>,
+    pub created_at: Timestamp,
+    pub keys: Vec<KeyRow>,
+    pub waiting: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeyRow {
+    /// The part that may be shown.
+    pub prefix: String,
+    pub created_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentsView {
+    pub agents: Vec<AgentRow>,
+    pub mcp_url: String,
+}
+
+/// One hint over the live stream: what to look at again. It carries no content (CONTRACT §2, `/api/events`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LiveHint {
+    /// `approval.requested`, `approval.decided`, `approval.voided`, `approval.expired`, `approval.cancelled`,
+    /// `approval.executed`, `site.changed`.
+    pub kind: String,
+    pub site: SiteId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalId>,
+}
