@@ -268,6 +268,8 @@ pub struct NodeView {
     /// The draft against what is live.
     pub diff: Option<NodeDiff>,
     pub live_url: Option<String>,
+    /// The site's state as the page shows it; the delete form carries it.
+    pub state_hash: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -285,6 +287,8 @@ pub struct VersionsView {
     pub site: SiteRow,
     pub versions: Vec<VersionRow>,
     pub next_cursor: Option<String>,
+    /// The site's state as the page shows it; the rollback forms carry it.
+    pub state_hash: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
