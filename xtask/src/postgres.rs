@@ -105,10 +105,11 @@ impl Drop for Postgres {
     }
 }
 
-/// The folder with `initdb` and `postgres`. Debian keeps it off the `PATH`, one per version; the newest wins.
+/// The folder with `initdb` and its companions. Debian keeps it off the `PATH`, one per version; the newest wins.
 pub fn programs() -> Option<PathBuf> {
-    let on_path =
-        run::find_program(&["initdb"]).and_then(|initdb| Some(initdb.parent()?.to_path_buf()));
+    // Followed to its end: a link to one program does not have the others beside it.
+    let on_path = run::find_program(&["initdb"])
+        .and_then(|initdb| Some(initdb.canonicalize().ok()?.parent()?.to_path_buf()));
     let versions = fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten()

@@ -112,6 +112,12 @@ fn chromium_step() -> Result<Done> {
     if let Some(found) = chromium() {
         return Ok(Done::There(found.display().to_string()));
     }
+    if let Some(named) = env::var_os("CHROMIUM") {
+        bail!(
+            "the CHROMIUM variable names {}, and there is no such file",
+            named.display()
+        );
+    }
     debian::install(
         &["chromium"],
         "Install Chromium or Chrome, or name it in the CHROMIUM variable",
