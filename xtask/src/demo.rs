@@ -126,7 +126,7 @@ impl Stage {
     }
 
     fn note(&mut self, line: &str) {
-        match line.split_once(": ") {
+        match line.trim().split_once(": ") {
             Some(("url", value)) => self.url = value.trim().to_owned(),
             Some(("sign-in", value)) => self.sign_in = value.trim().to_owned(),
             Some(("agent-key", value)) => self.agent_key = value.trim().to_owned(),
