@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::front;
 use crate::run;
@@ -30,28 +30,34 @@ pub fn lint() -> Result<()> {
     check()
 }
 
+/// All of them, even after a failure: one run should show everything there is to mend.
 pub fn check() -> Result<()> {
-    heading("Formatting");
-    run::show(&mut run::cargo(&["fmt", "--all", "--check"]))?;
-    heading("Clippy, the server's side");
-    run::show(
-        run::cargo(&["clippy", "--all-targets"])
-            .args(NATIVE)
-            .args(["--", "-D", "warnings"]),
-    )?;
-    heading("Clippy, xtask");
-    run::show(&mut run::cargo(&[
-        "clippy",
-        "--all-targets",
-        "-p",
-        "xtask",
-        "--all-features",
-        "--",
-        "-D",
-        "warnings",
-    ]))?;
-    heading("Clippy, the browser's side");
-    run::show(front_clippy()?.args(["--", "-D", "warnings"]))
+    let mut native = run::cargo(&["clippy", "--all-targets"]);
+    native.args(NATIVE).args(["--", "-D", "warnings"]);
+    let mut xtask = run::cargo(&["clippy", "--all-targets", "-p", "xtask", "--all-features"]);
+    xtask.args(["--", "-D", "warnings"]);
+    let mut front = front_clippy()?;
+    front.args(["--", "-D", "warnings"]);
+    let lints = [
+        ("formatting", run::cargo(&["fmt", "--all", "--check"])),
+        ("clippy for xtask", xtask),
+        ("clippy for the server's side", native),
+        ("clippy for the browser's side", front),
+    ];
+    let mut failed = Vec::new();
+    for (name, mut command) in lints {
+        heading(name);
+        if run::show(&mut command).is_err() {
+            failed.push(name);
+        }
+        if run::interrupted() {
+            bail!("interrupted");
+        }
+    }
+    if !failed.is_empty() {
+        bail!("{}", failed.join(", "));
+    }
+    Ok(())
 }
 
 /// The lints must come from the compiler that has the wasm32 library. `cargo clippy` always takes rustup's, so Debian's is
