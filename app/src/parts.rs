@@ -1,0 +1,18 @@
+//! What screens are made of.
+
+pub mod badge;
+pub mod card;
+pub mod copy;
+pub mod decide;
+pub mod diff;
+pub mod fold;
+pub mod frame;
+pub mod icon;
+pub mod journal;
+pub mod loaded;
+pub mod notice;
+pub mod page;
+pub mod query;
+pub mod text;
+pub mod time;
+pub mod topbar;

@@ -1,0 +1,45 @@
+//! What a card says beside its sentence, wherever a card is shown.
+
+use super::{diff::words_changed, text::foreign};
+use crate::words;
+use cloudhal_domain::card::{Card, Changes};
+use leptos::prelude::*;
+
+/// "2 edited · 1 new · +148 −62 words · compared with what is live".
+pub fn summary(changes: &Changes) -> AnyView {
+    let chip = |n: i64, word: &str| {
+        (n > 0).then(
+            || view! { <span class="chip num">{format!("{} {word}", words::digits(n))}</span> },
+        )
+    };
+    let words = words_changed(changes.words_added, changes.words_removed);
+    let unlisted = changes.total - changes.nodes.len() as i64;
+    view! {
+        <div class="summary">
+            {chip(changes.edited, "edited")}
+            {chip(changes.added, "new")}
+            {chip(changes.removed, "removed")}
+            {(!words.is_empty()).then(|| view! { <span class="chip num">{words}</span> })}
+            <span class="hush small">{changes.compared_with.clone()}</span>
+        </div>
+        {(unlisted > 0).then(|| view! {
+            <p class="banner calm">
+                <span>{format!("The first {} changes are listed. {} more belong to it; the digest below binds them all.", changes.nodes.len(), words::digits(unlisted))}</span>
+            </p>
+        })}
+    }
+    .into_any()
+}
+
+/// Further facts that bind, in the card's order.
+pub fn facts(card: &Card) -> impl IntoView + use<> {
+    card.facts
+        .iter()
+        .map(|fact| {
+            view! {
+                <dt>{fact.label.clone()}</dt>
+                <dd>{foreign(&fact.value)}</dd>
+            }
+        })
+        .collect_view()
+}
