@@ -6,6 +6,7 @@
 use std::env;
 use std::fs::{self, File};
 use std::io::{IsTerminal, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 const POLL: Duration = Duration::from_millis(25);
@@ -129,8 +130,11 @@ pub fn output(command: &mut Command) -> Option<String> {
     output.status.success().then_some(text)
 }
 
+/// Every child leads a group of its own, so that `stop` also reaches its children: cargo, for one, would leave a test
+/// program running.
 pub fn spawn(command: &mut Command) -> Result<Child> {
     command
+        .process_group(0)
         .spawn()
         .with_context(|| format!("could not start `{}`", words(command)))
 }
@@ -156,25 +160,24 @@ fn wait_with(child: &mut Child, mut meanwhile: impl FnMut()) -> Result<ExitStatu
     }
 }
 
-/// Ends a child that we started: asks first, and kills only what does not listen.
+/// Ends a child that we started, and what it started: asks first, and kills only what does not listen.
 pub fn stop(child: &mut Child, signal: Signal, patience: Duration) {
     // A reaped child's number may belong to somebody else by now.
     if matches!(child.try_wait(), Ok(Some(_))) {
         return;
     }
-    let asked = i32::try_from(child.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .map(|pid| kill_process(pid, signal));
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    // An error from here on means that it has just ended.
+    let tell = |signal| group.map(|group| kill_process_group(group, signal));
+    let _ = tell(signal);
     let end = Instant::now() + patience;
-    while asked.is_some() && Instant::now() < end {
+    while Instant::now() < end {
         if matches!(child.try_wait(), Ok(Some(_))) {
             return;
         }
         sleep(POLL);
     }
-    // An error here means that it has just ended.
-    let _ = child.kill();
+    let _ = tell(Signal::KILL);
     let _ = child.wait();
 }
 
