@@ -1,0 +1,855 @@
+//! One record's life, top to bottom: request, wait, decide, redeem, cancel.
+//!
+//! The protocol of the spending transaction: 1 lock the site and read its state · 2 ask again whether the caller and the
+//! approver still may · 3 the redeeming UPDATE, whose row count is the verdict · 4 the effect, from the stored arguments, in a
+//! part of its own · 5 receipt · 6 check the decisions' MACs · 7 journal · 8 the site's new state, which voids every other
+//! request · COMMIT. A failure of the domain undoes 4 alone and the receipt says so; any other undoes everything.
+
+use crate::{
+    Engine,
+    agents::Caller,
+    authority::{Author, Authority, Decider, Redeemed},
+    changes::path_of,
+    clock::fresh_id,
+    journal::{self, Entry},
+    people,
+    sites::{self, LockedSite, announce},
+    store::{
+        Fail, Tx, agents as agents_sql,
+        approvals::{self as sql, CallKey, CallerKey, DecisionRow, NewApproval, Stored},
+        nodes as nodes_sql,
+    },
+    tools::{Gated, Tool},
+};
+use cloudhal_domain::{
+    answer::{Answer, Pending},
+    approval::{
+        Approval, ApprovalRecord, Outcome, Receipt, State, Status, Verdict, Via, VoidCause,
+        closed_answer,
+    },
+    canonical,
+    card::seen_digest,
+    code::{Code, Refusal},
+    digest::{self, Digest},
+    id::{ApprovalId, PersonId, SiteId},
+    limits,
+    time::Timestamp,
+};
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+
+/// What changed since, as far as an answer names it.
+const CHANGED_MAX: i64 = 20;
+
+/// Files a gated call, or finds the request that waits for this very call already.
+pub async fn request(
+    engine: &Engine,
+    caller: &Caller,
+    tool: &Tool,
+    gated: Arc<dyn Gated>,
+    arguments: Value,
+    reason: Option<String>,
+) -> Result<Answer, Refusal> {
+    let site_id = gated.site(&arguments)?;
+    let site = caller.site(engine, &site_id).await?;
+    let args_hash = digest::of_arguments(&arguments);
+    // A duplicate is found by reading alone: a storm of retries must not queue for the write lock.
+    let key = CallKey {
+        caller: key_of(caller),
+        site: &site_id,
+        tool: tool.spec.id,
+        tool_version: &tool.binding_version,
+        args_hash: &args_hash,
+        state_hash: &site.state_hash,
+    };
+    if let Some(open) = sql::open_for(engine.store().read(), key, engine.now()).await? {
+        return Ok(waiting(
+            engine,
+            &open,
+            tool.spec.id,
+            args_hash,
+            &site.state_hash,
+            arguments,
+        ));
+    }
+    let filing = Filing {
+        engine: engine.clone(),
+        caller: caller.clone(),
+        tool: tool.spec.id,
+        tool_version: tool.binding_version.clone(),
+        gated,
+        site: site_id,
+        args_hash: args_hash.clone(),
+        arguments: arguments.clone(),
+        reason: reason.map(|r| clean_reason(&r)),
+    };
+    let (open, state_hash) = engine
+        .store()
+        .write(move |tx| Box::pin(async move { filing.file(tx).await }))
+        .await?;
+    Ok(waiting(
+        engine,
+        &open,
+        tool.spec.id,
+        args_hash,
+        &state_hash,
+        arguments,
+    ))
+}
+
+/// Everything that filing a request takes, moved into its unit of work.
+struct Filing {
+    engine: Engine,
+    caller: Caller,
+    tool: &'static str,
+    tool_version: String,
+    gated: Arc<dyn Gated>,
+    site: SiteId,
+    args_hash: Digest,
+    arguments: Value,
+    reason: Option<String>,
+}
+
+impl Filing {
+    async fn file(self, tx: &mut Tx) -> Result<(sql::OpenRow, String), Fail> {
+        let now = self.engine.now();
+        let site = LockedSite::expect(tx, &self.site, now).await?;
+        if !agents_sql::has_site(tx.sql(), self.caller.id(), self.site.as_str()).await? {
+            return Err(Refusal::not_found("site").into());
+        }
+        let state_hash = site.row().state_hash.clone();
+        let call = CallKey {
+            caller: key_of(&self.caller),
+            site: &self.site,
+            tool: self.tool,
+            tool_version: &self.tool_version,
+            args_hash: &self.args_hash,
+            state_hash: &state_hash,
+        };
+        sites::expire_overdue(tx, self.site.as_str(), now).await?;
+        if let Some(open) = sql::open_for(tx.sql(), call, now).await? {
+            return Ok((open, state_hash));
+        }
+        self.check_caps(tx, now).await?;
+        let card = self
+            .gated
+            .card(tx, &site, self.caller.asker(), &self.arguments)
+            .await?;
+        let card_text = canonical::text(
+            &serde_json::to_value(&card)
+                .map_err(|e| Refusal::new(Code::Internal, e.to_string()))?,
+        );
+        let id = ApprovalId::new(fresh_id());
+        let expires_at = now.plus(self.engine.settings().approval_ttl);
+        let seen = seen_digest(
+            &card_text,
+            &self.args_hash,
+            &Digest::from_text(&state_hash),
+            &self.tool_version,
+        );
+        let arguments = canonical::text(&self.arguments);
+        let new = NewApproval {
+            id: &id,
+            call,
+            arguments: &arguments,
+            state_rev: site.row().state_rev,
+            caller_name: self.caller.name(),
+            key_id: self.caller.key_id(),
+            conversation: None,
+            reason: self.reason.as_deref(),
+            sentence: &card.sentence,
+            risk: if card.risk == cloudhal_domain::card::Risk::Irreversible {
+                "irreversible"
+            } else {
+                "reversible"
+            },
+            card: &card_text,
+            seen_digest: &seen,
+            requested_at: now,
+            expires_at,
+        };
+        if !sql::insert(tx, new).await? {
+            // Only an open request of an older epoch can still stand in the index's way; it will never redeem.
+            return Err(Refusal::new(
+                Code::Unavailable,
+                "An older request for this call is being cleared away. Try again in a moment.",
+            )
+            .into());
+        }
+        let body = json!({"tool": self.tool, "argsHash": self.args_hash, "stateHash": state_hash, "seenDigest": seen, "expiresAt": expires_at, "surface": self.caller.surface().as_str()});
+        let entry = Entry {
+            kind: "approval.requested",
+            actor: &self.caller.author(),
+            approval: Some(&id),
+            body,
+        };
+        journal::site(tx, self.site.as_str(), now, entry).await?;
+        announce(tx, "approval.requested", self.site.as_str(), Some(&id), now).await?;
+        Ok((
+            sql::OpenRow {
+                id: id.as_str().to_owned(),
+                status: Status::Pending.as_str().into(),
+                expires_at: expires_at.ms(),
+            },
+            state_hash,
+        ))
+    }
+
+    /// Attention is what a flood spends (DESIGN §4, rule 7).
+    async fn check_caps(&self, tx: &mut Tx, now: Timestamp) -> Result<(), Fail> {
+        let settings = self.engine.settings();
+        sql::lock_agent(tx, self.caller.id()).await?;
+        let by_agent = sql::pending_of_caller(tx, key_of(&self.caller), now).await?;
+        let by_site = sql::pending_of_site(tx, &self.site, now).await?;
+        let over = |limit: i64, whose: &str| {
+            Refusal::new(Code::TooManyPending, format!("{whose} has {limit} requests waiting for a person already. Wait for decisions, or withdraw some with approvals_cancel."))
+                .with("limit", limit)
+                .into()
+        };
+        if by_agent >= settings.pending_per_agent_max {
+            return Err(over(settings.pending_per_agent_max, "This agent"));
+        }
+        if by_site >= settings.pending_per_site_max {
+            return Err(over(settings.pending_per_site_max, "This site"));
+        }
+        Ok(())
+    }
+}
+
+fn key_of(caller: &Caller) -> CallerKey<'_> {
+    CallerKey {
+        kind: caller.kind(),
+        id: caller.id(),
+        surface: caller.surface(),
+    }
+}
+
+/// Free text from outside: no control characters, a limit, and nothing of it ever an instruction to us.
+fn clean_reason(reason: &str) -> String {
+    let kept: String = reason
+        .chars()
+        .filter(|c| !c.is_control() || *c == '\n')
+        .take(limits::REASON_CHARS_MAX)
+        .collect();
+    kept.trim().to_owned()
+}
+
+fn waiting(
+    engine: &Engine,
+    open: &sql::OpenRow,
+    tool: &str,
+    args_hash: Digest,
+    state_hash: &str,
+    arguments: Value,
+) -> Answer {
+    let approved = open.status == Status::Approved.as_str();
+    let id = ApprovalId::new(&open.id);
+    let url = engine.approval_url(&id);
+    Answer::ApprovalPending(Box::new(Pending {
+        message: Pending::words(tool, &url, approved),
+        approval_id: id,
+        url,
+        expires_at: Timestamp(open.expires_at),
+        approved,
+        poll_after_ms: limits::POLL_AFTER_MS,
+        tool: tool.to_owned(),
+        args_hash,
+        state_hash: Digest::from_text(state_hash),
+        arguments,
+    }))
+}
+
+/// The waiting answer of a record.
+pub fn pending_answer(engine: &Engine, approval: &Approval, approved: bool) -> Answer {
+    let status = if approved {
+        Status::Approved
+    } else {
+        Status::Pending
+    };
+    let open = sql::OpenRow {
+        id: approval.id.as_str().to_owned(),
+        status: status.as_str().into(),
+        expires_at: approval.expires_at.ms(),
+    };
+    waiting(
+        engine,
+        &open,
+        &approval.tool,
+        approval.args_hash.clone(),
+        approval.state_hash.as_str(),
+        approval.arguments.clone(),
+    )
+}
+
+/// A record of this very caller over this very surface; one answer for all others (DESIGN §4, rule 10).
+pub async fn of_caller(
+    engine: &Engine,
+    caller: &Caller,
+    id: &ApprovalId,
+) -> Result<Stored, Refusal> {
+    let stored = sql::get(engine.store().read(), id).await?;
+    stored
+        .filter(|s| s.approval.caller_kind == caller.kind() && s.approval.caller_id == caller.id() && s.approval.surface == caller.surface())
+        .ok_or_else(|| Refusal::new(Code::ApprovalNotFound, "There is no such approval for this caller. Nothing was done. To ask, make the call without approvalId."))
+}
+
+/// Reads one's own record, waiting up to `wait` for it to leave pending. Writes nothing (DESIGN §4, rule 8).
+pub async fn wait(
+    engine: &Engine,
+    caller: &Caller,
+    id: &ApprovalId,
+    wait: Duration,
+) -> Result<ApprovalRecord, Refusal> {
+    let deadline = tokio::time::Instant::now() + wait;
+    let waiting = engine.live().wait_for(id);
+    loop {
+        let changed = waiting.changed();
+        let approval = of_caller(engine, caller, id).await?.approval;
+        let now = engine.now();
+        let over =
+            approval.standing(now) != Status::Pending || tokio::time::Instant::now() >= deadline;
+        if over {
+            return Ok(approval.record(now, engine.approval_url(id)));
+        }
+        // An approval that runs out while somebody waits is told then, not at the next poll.
+        let left =
+            Duration::from_millis(u64::try_from(approval.expires_at.ms() - now.ms()).unwrap_or(0));
+        let until = deadline.min(tokio::time::Instant::now() + left + Duration::from_millis(1));
+        let _ = tokio::time::timeout_at(until, changed).await;
+    }
+}
+
+/// Names what changed on the site since a voided request.
+pub async fn with_changes(
+    engine: &Engine,
+    stored: &Stored,
+    refusal: Refusal,
+) -> Result<Refusal, Refusal> {
+    let approval = &stored.approval;
+    if !matches!(
+        approval.state,
+        State::Voided {
+            cause: VoidCause::StateChanged,
+            ..
+        }
+    ) {
+        return Ok(refusal);
+    }
+    let db = engine.store().read();
+    let mut changed = Vec::new();
+    for node in
+        nodes_sql::changed_since(db, approval.site.as_str(), approval.state_rev, CHANGED_MAX)
+            .await?
+    {
+        let path = path_of(&nodes_sql::lineage(db, approval.site.as_str(), &node.id).await?);
+        let what = if node.deleted_at.is_some() {
+            "removed"
+        } else if node.rev == 1 {
+            "added"
+        } else {
+            "edited"
+        };
+        changed.push(json!({"node": node.id, "title": node.title, "path": path, "what": what, "rev": node.rev}));
+    }
+    let site = crate::store::sites::by_id(db, &approval.site).await?;
+    if let Some(site) = site {
+        if site.deleted_at.is_some() {
+            changed.push(json!({"site": site.id, "what": "deleted"}));
+        } else if site.live_version != approval.card.site.live_version {
+            changed
+                .push(json!({"liveVersion": site.live_version, "what": "another version is live"}));
+        }
+    }
+    Ok(refusal.with("changed", changed))
+}
+
+/// A person's decision, once, for what they saw. The site's row is locked first; the record second.
+pub async fn decide(
+    engine: &Engine,
+    decider: &Decider<'_>,
+    site: &SiteId,
+    id: &ApprovalId,
+    verdict: Verdict,
+    seen: &str,
+    reason: Option<String>,
+) -> Result<ApprovalRecord, Refusal> {
+    let deciding = Deciding {
+        engine: engine.clone(),
+        person: decider.person().clone(),
+        site: site.clone(),
+        id: id.clone(),
+        verdict,
+        seen: Digest::from_text(seen),
+        reason: reason.map(|r| clean_reason(&r)).filter(|r| !r.is_empty()),
+    };
+    engine
+        .store()
+        .write(move |tx| Box::pin(async move { deciding.decide(tx).await }))
+        .await??;
+    let stored = sql::get(engine.store().read(), id)
+        .await?
+        .ok_or_else(|| Refusal::not_found("approval"))?;
+    Ok(stored
+        .approval
+        .record(engine.now(), engine.approval_url(id)))
+}
+
+struct Deciding {
+    engine: Engine,
+    person: people::Person,
+    site: SiteId,
+    id: ApprovalId,
+    verdict: Verdict,
+    seen: Digest,
+    reason: Option<String>,
+}
+
+impl Deciding {
+    /// The inner refusal keeps what the unit stored on the way, an expiry for instance.
+    async fn decide(self, tx: &mut Tx) -> Result<Result<(), Refusal>, Fail> {
+        let now = self.engine.now();
+        let locked = LockedSite::lock(tx, &self.site, now).await?;
+        let role = people::role_now(tx, self.person.id(), self.site.as_str()).await?;
+        let Some(role) = role else {
+            return Err(Refusal::not_found("approval").into());
+        };
+        let stored = sql::get_now(tx, &self.id)
+            .await?
+            .filter(|s| s.approval.site == self.site);
+        let Some(stored) = stored else {
+            return Err(Refusal::not_found("approval").into());
+        };
+        if !role.may_decide() {
+            return Err(Refusal::new(
+                Code::Forbidden,
+                "Your role on this site lets you look, not decide. An approver or owner can.",
+            )
+            .into());
+        }
+        if locked.is_some() {
+            sites::expire_overdue(tx, self.site.as_str(), now).await?;
+        }
+        if !sql::decide(tx, &self.site, &self.id, &self.seen, self.verdict, now).await? {
+            let stored = sql::get_now(tx, &self.id).await?.unwrap_or(stored);
+            return Ok(Err(self.why_not(&stored, now)));
+        }
+        let by = Author::person(&self.person);
+        let decision = self.row(&stored, now);
+        sql::insert_decision(tx, &decision).await?;
+        let body = json!({
+            "verdict": self.verdict.as_str(), "via": decision.via, "seenDigest": decision.seen_digest, "reason": decision.reason,
+            "tool": stored.approval.tool, "argsHash": stored.approval.args_hash, "stateHash": stored.approval.state_hash,
+        });
+        journal::site(
+            tx,
+            self.site.as_str(),
+            now,
+            Entry {
+                kind: "approval.decided",
+                actor: &by,
+                approval: Some(&self.id),
+                body,
+            },
+        )
+        .await?;
+        announce(
+            tx,
+            "approval.decided",
+            self.site.as_str(),
+            Some(&self.id),
+            now,
+        )
+        .await?;
+        Ok(Ok(()))
+    }
+
+    fn row(&self, stored: &Stored, now: Timestamp) -> DecisionRow {
+        let mut row = DecisionRow {
+            id: fresh_id(),
+            approval_id: self.id.as_str().to_owned(),
+            person_id: self.person.id().as_str().to_owned(),
+            person_name: self.person.name().to_owned(),
+            verdict: self.verdict.as_str().to_owned(),
+            via: Via::Session.as_str().to_owned(),
+            seen_digest: self.seen.as_str().to_owned(),
+            reason: self.reason.clone(),
+            at: now.ms(),
+            mac: String::new(),
+        };
+        row.mac = with_parts(stored, &row, |parts| {
+            self.engine.secret().mac(DECISION, parts)
+        });
+        row
+    }
+
+    /// Explains a decision that the UPDATE did not take; the record informs, the UPDATE decided.
+    fn why_not(&self, stored: &Stored, now: Timestamp) -> Refusal {
+        let approval = &stored.approval;
+        if let (Some(last), true) = (
+            approval.decisions.last(),
+            !matches!(approval.state, State::Pending),
+        ) {
+            let verb = match last.decision {
+                Verdict::Approve => "approved",
+                Verdict::Deny => "denied",
+            };
+            let voided_later = closed_answer(approval, now)
+                .filter(|_| !matches!(approval.state, State::Denied { .. }));
+            return voided_later.unwrap_or_else(|| {
+                Refusal::new(
+                    Code::AlreadyDecided,
+                    format!("Already {verb} by {}.", last.by.name),
+                )
+                .with("by", json!(last.by))
+                .with("decision", last.decision.as_str())
+                .with("at", last.at.to_string())
+            });
+        }
+        closed_answer(approval, now).unwrap_or_else(|| {
+            Refusal::new(Code::StaleView, "This is not what the page showed you. Nothing was decided. Reload the page and look again.")
+        })
+    }
+}
+
+const DECISION: &str = "decision v1";
+
+/// What a decision's MAC covers: the decision, and everything of the record that binds.
+fn with_parts<T>(stored: &Stored, row: &DecisionRow, mac: impl FnOnce(&[&[u8]]) -> T) -> T {
+    let approval = &stored.approval;
+    let numbers = [
+        row.at.to_be_bytes(),
+        stored.epoch.to_be_bytes(),
+        approval.expires_at.ms().to_be_bytes(),
+    ];
+    let arguments = canonical::text(&approval.arguments);
+    let texts = [
+        &row.id,
+        &row.approval_id,
+        &row.person_id,
+        &row.verdict,
+        &row.via,
+        &row.seen_digest,
+        row.reason.as_deref().unwrap_or(""),
+        approval.site.as_str(),
+        &approval.tool,
+        &approval.tool_version,
+        &arguments,
+        approval.args_hash.as_str(),
+        approval.state_hash.as_str(),
+        approval.caller_kind.as_str(),
+        &approval.caller_id,
+        approval.surface.as_str(),
+        &stored.card_text,
+    ];
+    let parts: Vec<&[u8]> = texts
+        .iter()
+        .map(|t| t.as_bytes())
+        .chain(numbers.iter().map(|n| n.as_slice()))
+        .collect();
+    mac(&parts)
+}
+
+/// How an attempt to spend ended.
+pub enum Redeem {
+    Ran(Receipt),
+    /// Nothing was there to spend; the record says why.
+    Lost,
+}
+
+/// Spends an approved record and runs its effect, all or nothing. Runs detached from the asking request.
+pub async fn redeem(
+    engine: &Engine,
+    caller: &Caller,
+    tool: &Tool,
+    gated: Arc<dyn Gated>,
+    stored: &Stored,
+) -> Result<Redeem, Refusal> {
+    let spending = Spending {
+        engine: engine.clone(),
+        caller: caller.clone(),
+        tool: tool.spec.id,
+        tool_version: tool.binding_version.clone(),
+        gated,
+        approval: stored.approval.clone(),
+    };
+    engine
+        .store()
+        .write(move |tx| Box::pin(async move { spending.spend(tx).await }))
+        .await?
+}
+
+struct Spending {
+    engine: Engine,
+    caller: Caller,
+    tool: &'static str,
+    tool_version: String,
+    gated: Arc<dyn Gated>,
+    approval: Approval,
+}
+
+impl Spending {
+    async fn spend(self, tx: &mut Tx) -> Result<Result<Redeem, Refusal>, Fail> {
+        let now = self.engine.now();
+        let id = self.approval.id.clone();
+        let Some(mut site) = LockedSite::lock(tx, &self.approval.site, now).await? else {
+            return Ok(Ok(Redeem::Lost));
+        };
+        if !agents_sql::may_now(tx, self.caller.id(), self.approval.site.as_str(), self.tool)
+            .await?
+        {
+            return Ok(Err(Refusal::new(
+                Code::InsufficientScope,
+                "This key may no longer make this call. The approval stays as it was.",
+            )));
+        }
+        if let Some(cause) = self.no_longer_holds(tx).await? {
+            self.void(tx, cause, now).await?;
+            return Ok(Ok(Redeem::Lost));
+        }
+        let receipt_id = fresh_id();
+        let state_hash = site.row().state_hash.clone();
+        let call = CallKey {
+            caller: key_of(&self.caller),
+            site: &self.approval.site,
+            tool: self.tool,
+            tool_version: &self.tool_version,
+            args_hash: &self.approval.args_hash,
+            state_hash: &state_hash,
+        };
+        let Some(arguments) = sql::redeem(tx, &id, call, &receipt_id, now).await? else {
+            return Ok(Ok(Redeem::Lost));
+        };
+        let author = self.caller.author();
+        let authority = Authority::Redeemed(Redeemed::spent(id.clone(), author.clone()));
+        let arguments = serde_json::from_str(&arguments)
+            .map_err(|e| Refusal::new(Code::Internal, e.to_string()))?;
+        let receipt = run_effect(tx, &mut site, &*self.gated, &authority, arguments, now).await?;
+        self.keep_receipt(tx, &receipt_id, &receipt).await?;
+        self.check_decisions(tx).await?;
+        let body = json!({"tool": self.tool, "argsHash": self.approval.args_hash, "stateHash": state_hash, "receipt": receipt_id, "outcome": receipt.outcome.as_str()});
+        journal::site(
+            tx,
+            self.approval.site.as_str(),
+            now,
+            Entry {
+                kind: "approval.redeemed",
+                actor: &author,
+                approval: Some(&id),
+                body,
+            },
+        )
+        .await?;
+        announce(
+            tx,
+            "approval.executed",
+            self.approval.site.as_str(),
+            Some(&id),
+            now,
+        )
+        .await?;
+        site.finish(tx, &author).await?;
+        Ok(Ok(Redeem::Ran(receipt)))
+    }
+
+    /// Reasons that are not in the record itself: the tool, the epoch, and whether whoever approved still may.
+    async fn no_longer_holds(&self, tx: &mut Tx) -> Result<Option<VoidCause>, Fail> {
+        if self.approval.tool_version != self.tool_version {
+            return Ok(Some(VoidCause::ToolChanged));
+        }
+        let Some(stored) = sql::get_now(tx, &self.approval.id).await? else {
+            return Ok(None);
+        };
+        if stored.epoch != sql::epoch(tx.sql()).await? {
+            return Ok(Some(VoidCause::Restored));
+        }
+        for decision in stored
+            .approval
+            .decisions
+            .iter()
+            .filter(|d| d.decision == Verdict::Approve)
+        {
+            let role = people::role_now(
+                tx,
+                &PersonId::new(decision.by.id.as_str()),
+                self.approval.site.as_str(),
+            )
+            .await?;
+            if !role.is_some_and(|r| r.may_decide()) {
+                return Ok(Some(VoidCause::AccessLost));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn void(&self, tx: &mut Tx, cause: VoidCause, now: Timestamp) -> Result<(), Fail> {
+        if sql::void_one(tx, &self.approval.id, cause, now).await? {
+            let entry = Entry {
+                kind: "approval.voided",
+                actor: &Author::system(),
+                approval: Some(&self.approval.id),
+                body: json!({"cause": cause.as_str()}),
+            };
+            journal::site(tx, self.approval.site.as_str(), now, entry).await?;
+            announce(
+                tx,
+                "approval.voided",
+                self.approval.site.as_str(),
+                Some(&self.approval.id),
+                now,
+            )
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// A row that says approved without a decision of ours behind it was edited by hand: the whole unit fails.
+    async fn check_decisions(&self, tx: &mut Tx) -> Result<(), Fail> {
+        let stored = sql::get_now(tx, &self.approval.id)
+            .await?
+            .ok_or_else(|| Fail::from(Refusal::not_found("approval")))?;
+        let seen = seen_digest(
+            &stored.card_text,
+            &stored.approval.args_hash,
+            &stored.approval.state_hash,
+            &stored.approval.tool_version,
+        );
+        let genuine = |row: &DecisionRow| {
+            row.seen_digest == seen.as_str()
+                && with_parts(&stored, row, |parts| {
+                    self.engine.secret().verifies(DECISION, parts, &row.mac)
+                })
+        };
+        let approvals: Vec<&DecisionRow> = stored
+            .decisions
+            .iter()
+            .filter(|d| d.verdict == Verdict::Approve.as_str())
+            .collect();
+        if approvals.is_empty() || !approvals.into_iter().all(genuine) {
+            tracing::error!(approval = %self.approval.id, "a decision's MAC does not verify: the row was edited, or the secret file changed");
+            return Err(Refusal::new(Code::ApprovalVoided, "Not executed: the stored decision is not genuine. Ask the operator to run `cloudhal verify`, and ask again without approvalId.")
+                .with("cause", VoidCause::AccessLost.as_str())
+                .into());
+        }
+        Ok(())
+    }
+
+    async fn keep_receipt(
+        &self,
+        tx: &mut Tx,
+        receipt_id: &str,
+        receipt: &Receipt,
+    ) -> Result<(), Fail> {
+        let result = receipt.result.as_ref().map(canonical::text);
+        let error = receipt.error.as_ref().map(|e| json!(e).to_string());
+        Ok(sql::insert_receipt(
+            tx,
+            receipt_id,
+            &self.approval.id,
+            receipt.outcome,
+            result.as_deref(),
+            error.as_deref(),
+            receipt.at,
+        )
+        .await?)
+    }
+}
+
+/// Runs a gated effect so that its own refusal undoes its own writes and nothing else.
+pub(crate) async fn run_effect(
+    tx: &mut Tx,
+    site: &mut LockedSite,
+    gated: &dyn Gated,
+    authority: &Authority,
+    arguments: Value,
+    now: Timestamp,
+) -> Result<Receipt, Fail> {
+    let before = site.clone();
+    let part = tx.begin_part().await?;
+    match gated.run(tx, site, authority, arguments).await {
+        Ok(result) => {
+            tx.keep_part(part).await?;
+            Ok(Receipt {
+                outcome: Outcome::Succeeded,
+                at: now,
+                result: Some(result),
+                error: None,
+            })
+        }
+        Err(Fail::Refused(refusal)) => {
+            tx.undo_part(part).await?;
+            *site = before;
+            Ok(Receipt {
+                outcome: Outcome::Failed,
+                at: now,
+                result: None,
+                error: Some(refusal),
+            })
+        }
+        Err(fail) => Err(fail),
+    }
+}
+
+/// Withdraws one's own open request.
+pub async fn cancel(
+    engine: &Engine,
+    caller: &Caller,
+    id: &ApprovalId,
+) -> Result<ApprovalRecord, Refusal> {
+    let stored = of_caller(engine, caller, id).await?;
+    let (caller_now, site, id_now, now) = (
+        caller.clone(),
+        stored.approval.site.clone(),
+        id.clone(),
+        engine.now(),
+    );
+    let unit = engine.store().write(move |tx| {
+        Box::pin(async move {
+            LockedSite::lock(tx, &site, now).await?;
+            if sql::cancel(tx, &id_now, key_of(&caller_now), now).await? {
+                let entry = Entry {
+                    kind: "approval.cancelled",
+                    actor: &caller_now.author(),
+                    approval: Some(&id_now),
+                    body: json!({}),
+                };
+                journal::site(tx, site.as_str(), now, entry).await?;
+                announce(tx, "approval.cancelled", site.as_str(), Some(&id_now), now).await?;
+            }
+            Ok(())
+        })
+    });
+    unit.await?;
+    let approval = of_caller(engine, caller, id).await?.approval;
+    let now = engine.now();
+    match approval.standing(now) {
+        Status::Cancelled => Ok(approval.record(now, engine.approval_url(id))),
+        Status::Redeemed => Err(Refusal::conflict(
+            "The call ran already; there is nothing to withdraw.",
+        )),
+        _ => Err(closed_answer(&approval, now).unwrap_or_else(|| {
+            Refusal::new(
+                Code::Unavailable,
+                "It could not be withdrawn just now. Try again.",
+            )
+        })),
+    }
+}
+
+/// A record for a person who may see its site; everybody else gets the same "not found".
+pub async fn for_person(
+    engine: &Engine,
+    person: &people::Person,
+    id: &ApprovalId,
+) -> Result<Stored, Refusal> {
+    let stored = sql::get(engine.store().read(), id).await?;
+    match stored {
+        Some(stored)
+            if people::role_on(engine, person, &stored.approval.site)
+                .await?
+                .is_some() =>
+        {
+            Ok(stored)
+        }
+        _ => Err(Refusal::not_found("approval")),
+    }
+}

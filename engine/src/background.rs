@@ -1,0 +1,158 @@
+//! What runs beside the requests, on every node, without a leader: expiry, sweeping, and hearing of other nodes' commits.
+
+use crate::{
+    Engine,
+    authority::Author,
+    clock::fresh_id,
+    journal::{self, Entry},
+    live::Event,
+    sites::{self, LockedSite},
+    store::{Backend, Fail, StoreError, approvals as sql, events},
+};
+use cloudhal_domain::{
+    code::Refusal,
+    id::{ApprovalId, SiteId},
+    time::Timestamp,
+};
+use serde_json::json;
+use std::time::Duration;
+
+const SWEEP_EVERY: Duration = Duration::from_secs(15);
+/// Other processes on the same SQLite file are noticed within 2 s; on PostgreSQL this is the net under NOTIFY.
+const POLL_EVERY: Duration = Duration::from_millis(1_000);
+/// A reader's windows overlap by this much, since a commit may come later than its stamp says.
+const OVERLAP: Duration = Duration::from_secs(10);
+const EVENTS_KEPT: Duration = Duration::from_secs(3600);
+
+/// Runs until the future is dropped.
+pub async fn run(engine: Engine) {
+    let poll = poll_events(engine.clone());
+    let sweep = sweep_for_ever(engine.clone());
+    match engine.store().backend() {
+        Backend::Sqlite => {
+            futures::join!(poll, sweep);
+        }
+        Backend::Postgres => {
+            futures::join!(poll, sweep, hear(engine.clone()), tell(engine.clone()));
+        }
+    }
+}
+
+async fn sweep_for_ever(engine: Engine) {
+    let mut tick = tokio::time::interval(SWEEP_EVERY);
+    loop {
+        tick.tick().await;
+        if let Err(refusal) = sweep(&engine).await {
+            tracing::warn!(%refusal, "sweep");
+        }
+    }
+}
+
+/// Stores every expiry that is due and throws away what nobody needs any more. A test calls it with its own clock.
+pub async fn sweep(engine: &Engine) -> Result<(), Refusal> {
+    let now = engine.now();
+    for site in sql::overdue_sites(engine.store().read(), now, 1000).await? {
+        let unit = engine.store().write(move |tx| {
+            Box::pin(async move {
+                LockedSite::lock(tx, &SiteId::new(&site), now).await?;
+                sites::expire_overdue(tx, &site, now).await
+            })
+        });
+        unit.await?;
+    }
+    engine.store().sweep_sessions(now.ms()).await?;
+    let before = now.minus(EVENTS_KEPT).ms();
+    engine
+        .store()
+        .write(move |tx| Box::pin(async move { Ok(events::sweep(tx, before).await?) }))
+        .await?;
+    Ok(())
+}
+
+async fn poll_events(engine: Engine) {
+    let mut tick = tokio::time::interval(POLL_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        if let Err(error) = read_events(&engine).await {
+            tracing::warn!(%error, "reading events");
+        }
+    }
+}
+
+/// Announces here what was committed elsewhere; what was announced before is not announced again.
+pub async fn read_events(engine: &Engine) -> Result<(), StoreError> {
+    let since = engine.now().minus(OVERLAP);
+    for event in events::since(engine.store().read(), since.ms()).await? {
+        engine.live().announce(event);
+    }
+    Ok(())
+}
+
+/// PostgreSQL: wakes on other nodes' notifications. Losing the connection costs nothing but the poll's delay.
+async fn hear(engine: Engine) {
+    loop {
+        if let Err(error) = engine.store().listen(|| read_events(&engine)).await {
+            tracing::warn!(%error, "listening");
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// PostgreSQL: one notification after a commit, never inside it (it would serialise commits); commits meanwhile share the next.
+async fn tell(engine: Engine) {
+    let Some(mut committed) = engine.live().take_committed() else {
+        return;
+    };
+    while committed.recv().await.is_some() {
+        if let Err(error) = engine.store().notify().await {
+            tracing::warn!(%error, "notifying");
+        }
+    }
+}
+
+/// Starts a new restore epoch: nothing that was asked or approved before it redeems any more (guide to security: A19).
+pub async fn start_epoch(engine: &Engine) -> Result<usize, Refusal> {
+    let now = engine.now();
+    let unit = engine
+        .store()
+        .write(move |tx| Box::pin(async move { restored(tx, now).await }));
+    Ok(unit.await?)
+}
+
+async fn restored(tx: &mut crate::store::Tx, now: Timestamp) -> Result<usize, Fail> {
+    let voided = sql::start_epoch(tx, now).await?;
+    let by = Author::system();
+    for (id, site) in &voided {
+        let id = ApprovalId::new(id);
+        let entry = Entry {
+            kind: "approval.voided",
+            actor: &by,
+            approval: Some(&id),
+            body: json!({"cause": "restored"}),
+        };
+        journal::site(tx, site, now, entry).await?;
+        let event = Event {
+            id: fresh_id(),
+            hint: cloudhal_domain::view::LiveHint {
+                kind: "approval.voided".into(),
+                site: SiteId::new(site),
+                approval: Some(id),
+            },
+        };
+        events::insert(tx, &event, now.ms()).await?;
+        tx.hint(event);
+    }
+    journal::workspace(
+        tx,
+        now,
+        Entry {
+            kind: "instance.restored",
+            actor: &by,
+            approval: None,
+            body: json!({"voided": voided.len()}),
+        },
+    )
+    .await?;
+    Ok(voided.len())
+}

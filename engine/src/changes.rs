@@ -1,0 +1,310 @@
+//! What would change, told for a card, and shown as words for the page. Everything is read from immutable revisions, so the
+//! same picture can be drawn again at any time.
+
+use crate::store::{
+    Fail, StoreError, Tx,
+    nodes::{self as nodes_sql, RevisionRow},
+    versions::DifferenceRow,
+};
+use cloudhal_domain::{
+    card::{Change, Changes, NodeChange, RevisionRef, changes_digest},
+    digest::Digest,
+    id::NodeId,
+    limits,
+    view::{FieldDiff, NodeDiff, Span, SpanKind},
+};
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+use std::{collections::HashMap, time::Duration};
+
+/// A diff of two long and very different texts is cut short in quality, never in content.
+const DIFF_TIME_MAX: Duration = Duration::from_millis(200);
+/// Unchanged text kept in sight on both sides of a change.
+const CONTEXT_CHARS: usize = 160;
+/// From here on a value is called long: its size and digest stand beside it.
+const LONG_BYTES: usize = 2_000;
+
+/// Describes a list of differences for a card.
+pub async fn describe(
+    tx: &mut Tx,
+    site: &str,
+    differences: Vec<DifferenceRow>,
+    compared_with: &str,
+) -> Result<Changes, Fail> {
+    let sides: Vec<(NodeId, Option<RevisionRef>, Option<RevisionRef>)> = differences
+        .into_iter()
+        .map(|d| {
+            (
+                NodeId::new(d.node_id),
+                side(d.before_rev, d.before_hash),
+                side(d.after_rev, d.after_hash),
+            )
+        })
+        .collect();
+    let mut changes = Changes {
+        compared_with: compared_with.to_owned(),
+        added: sides
+            .iter()
+            .filter(|(_, before, _)| before.is_none())
+            .count() as i64,
+        removed: sides.iter().filter(|(_, _, after)| after.is_none()).count() as i64,
+        edited: sides
+            .iter()
+            .filter(|(_, before, after)| before.is_some() && after.is_some())
+            .count() as i64,
+        words_added: 0,
+        words_removed: 0,
+        total: sides.len() as i64,
+        digest: changes_digest(
+            sides
+                .iter()
+                .map(|(id, before, after)| (id, before.as_ref(), after.as_ref())),
+        ),
+        nodes: Vec::new(),
+    };
+    for (node, before, after) in sides.into_iter().take(limits::CARD_NODES_MAX) {
+        let change = node_change(tx, site, node, before, after).await?;
+        changes.words_added += change.words_added;
+        changes.words_removed += change.words_removed;
+        changes.nodes.push(change);
+    }
+    changes.nodes.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(changes)
+}
+
+fn side(rev: Option<i64>, hash: Option<String>) -> Option<RevisionRef> {
+    Some(RevisionRef {
+        rev: rev?,
+        hash: Digest::from_text(hash?),
+    })
+}
+
+async fn node_change(
+    tx: &mut Tx,
+    site: &str,
+    node: NodeId,
+    before: Option<RevisionRef>,
+    after: Option<RevisionRef>,
+) -> Result<NodeChange, Fail> {
+    let old = revision(tx, site, &node, before.as_ref()).await?;
+    let new = revision(tx, site, &node, after.as_ref()).await?;
+    let (words_added, words_removed) = words(old.as_ref(), new.as_ref());
+    let shown = new.as_ref().or(old.as_ref());
+    let path = path_of(&nodes_sql::lineage(tx.sql(), site, node.as_str()).await?);
+    let change = match (&old, &new) {
+        (None, _) => Change::Added,
+        (_, None) => Change::Removed,
+        (Some(a), Some(b)) if a.body == b.body && a.title == b.title && a.fields == b.fields => {
+            Change::Moved
+        }
+        _ => Change::Edited,
+    };
+    Ok(NodeChange {
+        change,
+        kind: shown.map(|r| r.kind.clone()).unwrap_or_default(),
+        title: shown.map(|r| r.title.clone()).unwrap_or_default(),
+        path,
+        node,
+        before,
+        after,
+        words_added,
+        words_removed,
+    })
+}
+
+async fn revision(
+    tx: &mut Tx,
+    site: &str,
+    node: &NodeId,
+    side: Option<&RevisionRef>,
+) -> Result<Option<RevisionRow>, Fail> {
+    let Some(side) = side else { return Ok(None) };
+    let row = nodes_sql::revision(tx.sql(), site, node.as_str(), side.rev).await?;
+    Ok(Some(row.ok_or_else(|| StoreError::Inconsistent {
+        table: "node_revisions",
+        column: "rev",
+        id: node.as_str().to_owned(),
+    })?))
+}
+
+/// Slugs from the top down, joined; empty for the home page.
+pub fn path_of(lineage: &[nodes_sql::NodeRow]) -> String {
+    lineage
+        .iter()
+        .map(|node| node.slug.as_str())
+        .collect::<Vec<_>>()
+        .join("/")
+}
+
+/// Words more and words fewer, counted as a bag: the same for the same two texts however long they are.
+fn words(old: Option<&RevisionRow>, new: Option<&RevisionRow>) -> (i64, i64) {
+    let mut bag: HashMap<&str, i64> = HashMap::new();
+    for (row, step) in [(old, -1), (new, 1)] {
+        let Some(row) = row else { continue };
+        for word in row
+            .title
+            .split_whitespace()
+            .chain(row.body.split_whitespace())
+        {
+            *bag.entry(word).or_default() += step;
+        }
+    }
+    let added = bag.values().filter(|n| **n > 0).sum();
+    let removed: i64 = bag.values().filter(|n| **n < 0).sum();
+    (added, -removed)
+}
+
+/// One field of a revision, as text.
+type Pick = fn(&RevisionRow) -> String;
+
+/// One listed change, field by field.
+pub fn node_diff(
+    change: NodeChange,
+    old: Option<&RevisionRow>,
+    new: Option<&RevisionRow>,
+) -> NodeDiff {
+    let text = |row: Option<&RevisionRow>, pick: Pick| row.map(pick).unwrap_or_default();
+    let mut fields = Vec::new();
+    let named: [(&str, Pick); 5] = [
+        ("Title", |r| r.title.clone()),
+        ("Text", |r| r.body.clone()),
+        ("Address", |r| r.slug.clone()),
+        ("Parent", |r| r.parent.clone()),
+        ("Order", |r| r.position.to_string()),
+    ];
+    let whole = old.is_none() || new.is_none();
+    for (name, pick) in named {
+        let (before, after) = (text(old, pick), text(new, pick));
+        let uninteresting = whole && matches!(name, "Address" | "Parent" | "Order");
+        if before != after && !uninteresting {
+            fields.push(field_diff(name, &before, &after));
+        }
+    }
+    fields.extend(typed_fields(old, new));
+    NodeDiff { change, fields }
+}
+
+fn typed_fields(old: Option<&RevisionRow>, new: Option<&RevisionRow>) -> Vec<FieldDiff> {
+    let object =
+        |row: Option<&RevisionRow>| match row.map(|r| serde_json::from_str::<Value>(&r.fields)) {
+            Some(Ok(Value::Object(map))) => map,
+            _ => Default::default(),
+        };
+    let (before, after) = (object(old), object(new));
+    let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
+    names.sort();
+    names.dedup();
+    let shown = |value: Option<&Value>| match value {
+        None => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => cloudhal_domain::canonical::text(other),
+    };
+    names
+        .into_iter()
+        .filter(|name| before.get(*name) != after.get(*name))
+        .map(|name| field_diff(name, &shown(before.get(name)), &shown(after.get(name))))
+        .collect()
+}
+
+fn field_diff(name: &str, before: &str, after: &str) -> FieldDiff {
+    let diff = TextDiff::configure()
+        .timeout(DIFF_TIME_MAX)
+        .diff_unicode_words(before, after);
+    let mut spans: Vec<Span> = Vec::new();
+    for change in diff.iter_all_changes() {
+        let kind = match change.tag() {
+            ChangeTag::Equal => SpanKind::Same,
+            ChangeTag::Insert => SpanKind::Added,
+            ChangeTag::Delete => SpanKind::Removed,
+        };
+        match spans.last_mut() {
+            Some(last) if last.kind == kind => last.text.push_str(change.value()),
+            _ => spans.push(Span {
+                kind,
+                text: change.value().to_owned(),
+            }),
+        }
+    }
+    let long = after.len() > LONG_BYTES;
+    FieldDiff {
+        name: name.to_owned(),
+        spans: fold(spans),
+        bytes_after: after.len(),
+        sha256_after: long.then(|| crate::secret::token_digest(after)),
+    }
+}
+
+/// Folds the middle of long unchanged stretches; their text stays on the page and can be opened.
+fn fold(spans: Vec<Span>) -> Vec<Span> {
+    let last = spans.len().saturating_sub(1);
+    let mut out = Vec::new();
+    for (index, span) in spans.into_iter().enumerate() {
+        let head = if index == 0 { 0 } else { CONTEXT_CHARS };
+        let tail = if index == last { 0 } else { CONTEXT_CHARS };
+        let chars = span.text.chars().count();
+        if span.kind != SpanKind::Same
+            || chars <= head + tail + CONTEXT_CHARS
+            || (index == 0 && index == last)
+        {
+            out.push(span);
+            continue;
+        }
+        let at = |n: usize| {
+            span.text
+                .char_indices()
+                .nth(n)
+                .map_or(span.text.len(), |(at, _)| at)
+        };
+        let (from, to) = (at(head), at(chars - tail));
+        for (kind, text) in [
+            (SpanKind::Same, &span.text[..from]),
+            (SpanKind::Folded, &span.text[from..to]),
+            (SpanKind::Same, &span.text[to..]),
+        ] {
+            if !text.is_empty() {
+                out.push(Span {
+                    kind,
+                    text: text.to_owned(),
+                });
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fold_loses_nothing() {
+        let same = "word ".repeat(200);
+        let before = format!("{same}old {same}");
+        let after = format!("{same}new {same}");
+        let diff = field_diff("Text", &before, &after);
+        let side = |skip: SpanKind| {
+            diff.spans
+                .iter()
+                .filter(|s| s.kind != skip)
+                .map(|s| s.text.as_str())
+                .collect::<String>()
+        };
+        assert_eq!(side(SpanKind::Added), before);
+        assert_eq!(side(SpanKind::Removed), after);
+        assert_eq!(
+            diff.spans
+                .iter()
+                .filter(|s| s.kind == SpanKind::Folded)
+                .count(),
+            2
+        );
+        assert!(diff.sha256_after.is_some());
+    }
+
+    #[test]
+    fn short_texts_stay_whole() {
+        let diff = field_diff("Title", "Opening hours", "Opening hours this winter");
+        assert_eq!(diff.spans.len(), 2);
+        assert_eq!(diff.spans[1].kind, SpanKind::Added);
+    }
+}

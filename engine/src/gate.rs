@@ -1,0 +1,217 @@
+//! The gate: an agent's call from arrival to answer. Read this first.
+//!
+//! Without an approval id a call that reads or drafts runs, and a gated one becomes a request that waits. With an id nothing of
+//! the new request is ever run: the record is found, compared with the call, and redeemed, in the order of CONTRACT §5.
+
+use crate::{
+    Engine,
+    agents::Caller,
+    approvals::{self, Redeem},
+    sites::LockedSite,
+    store::{Fail, agents as agents_sql, approvals::Stored},
+    tools::{self, Draft, Run, Tool},
+};
+use cloudhal_domain::{
+    answer::Answer,
+    approval::{Outcome, Receipt, State, Status, closed_answer},
+    code::{Code, Refusal},
+    digest,
+    id::ApprovalId,
+};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A call as it arrives, its body already read by the strict parser.
+#[derive(Clone, Debug)]
+pub struct CallRequest {
+    pub tool: String,
+    pub arguments: Value,
+    pub approval: Option<String>,
+    /// The agent's own words for the person who decides.
+    pub reason: Option<String>,
+}
+
+impl Engine {
+    /// One call, one answer; never an error beside the answer.
+    pub async fn call(&self, caller: &Caller, request: CallRequest) -> Answer {
+        answer(self, caller, request)
+            .await
+            .unwrap_or_else(Answer::from)
+    }
+}
+
+async fn answer(engine: &Engine, caller: &Caller, request: CallRequest) -> Result<Answer, Refusal> {
+    let tool = engine.tools().get(&request.tool)?;
+    if let Some(id) = request.approval {
+        let stored = approvals::of_caller(engine, caller, &ApprovalId::new(id)).await?;
+        refuse_denied(&stored, engine)?;
+        let (arguments, _) = without_reason(tool, request.arguments);
+        let arguments = tool.parse(arguments)?;
+        return redeem(engine, caller, tool, arguments, stored).await;
+    }
+    caller.check_scope(tool)?;
+    let (arguments, reason) = without_reason(tool, request.arguments);
+    let arguments = tool.parse(arguments)?;
+    match &tool.run {
+        Run::Read(read) => Ok(Answer::ok(read.run(engine, caller, arguments).await?)),
+        Run::Draft(draft) => Ok(Answer::ok(
+            run_draft(engine, caller, draft.clone(), arguments).await?,
+        )),
+        Run::Gated(gated) => {
+            approvals::request(
+                engine,
+                caller,
+                tool,
+                gated.clone(),
+                arguments,
+                request.reason.or(reason),
+            )
+            .await
+        }
+        Run::Resume => tools::approvals::resume(engine, caller, arguments).await,
+    }
+}
+
+/// Runs the stored call of an approval, as `approvals-resume` asks.
+pub(crate) async fn resume(
+    engine: &Engine,
+    caller: &Caller,
+    id: &ApprovalId,
+) -> Result<Answer, Refusal> {
+    let stored = approvals::of_caller(engine, caller, id).await?;
+    let tool = engine.tools().get(&stored.approval.tool)?;
+    let arguments = stored.approval.arguments.clone();
+    redeem(engine, caller, tool, arguments, stored).await
+}
+
+/// Everything after the record was found: denied · mismatch · stored result · cancelled, voided, expired · scope · pending · redeem.
+async fn redeem(
+    engine: &Engine,
+    caller: &Caller,
+    tool: &Tool,
+    arguments: Value,
+    stored: Stored,
+) -> Result<Answer, Refusal> {
+    refuse_denied(&stored, engine)?;
+    let approval = &stored.approval;
+    if !approval.is_of(tool.spec.id, &digest::of_arguments(&arguments)) {
+        return Err(mismatch(&stored));
+    }
+    if let State::Redeemed { receipt, .. } = &approval.state {
+        return stored_result(receipt);
+    }
+    if let Some(refusal) = closed_answer(approval, engine.now()) {
+        return Err(approvals::with_changes(engine, &stored, refusal).await?);
+    }
+    caller.check_scope(tool)?;
+    if approval.standing(engine.now()) == Status::Pending {
+        return Ok(approvals::pending_answer(engine, approval, false));
+    }
+    let Run::Gated(gated) = &tool.run else {
+        return Err(mismatch(&stored));
+    };
+    match approvals::redeem(engine, caller, tool, gated.clone(), &stored).await? {
+        Redeem::Ran(receipt) => fresh_result(&receipt),
+        Redeem::Lost => explain(engine, caller, &approval.id).await,
+    }
+}
+
+/// The UPDATE found nothing to spend; the record as it is now says why.
+async fn explain(engine: &Engine, caller: &Caller, id: &ApprovalId) -> Result<Answer, Refusal> {
+    let stored = approvals::of_caller(engine, caller, id).await?;
+    if let State::Redeemed { receipt, .. } = &stored.approval.state {
+        return stored_result(receipt);
+    }
+    match closed_answer(&stored.approval, engine.now()) {
+        Some(refusal) => Err(approvals::with_changes(engine, &stored, refusal).await?),
+        None => Err(Refusal::new(
+            Code::Unavailable,
+            "The approval could not be redeemed just now. Nothing was changed. Repeat the call.",
+        )),
+    }
+}
+
+fn refuse_denied(stored: &Stored, engine: &Engine) -> Result<(), Refusal> {
+    match (
+        &stored.approval.state,
+        closed_answer(&stored.approval, engine.now()),
+    ) {
+        (State::Denied { .. }, Some(refusal)) => Err(refusal),
+        _ => Ok(()),
+    }
+}
+
+fn mismatch(stored: &Stored) -> Refusal {
+    let approval = &stored.approval;
+    Refusal::new(
+        Code::ApprovalMismatch,
+        format!("Not executed: this approval is for `{}` with other arguments than this call. The approval stays as it was. Repeat the call exactly as it was asked, or ask anew without approvalId.", approval.tool),
+    )
+    .with("tool", approval.tool.clone())
+    .with("argsHash", approval.args_hash.as_str())
+    .with("arguments", approval.arguments.clone())
+}
+
+fn fresh_result(receipt: &Receipt) -> Result<Answer, Refusal> {
+    result(receipt, false)
+}
+
+fn stored_result(receipt: &Receipt) -> Result<Answer, Refusal> {
+    result(receipt, true)
+}
+
+fn result(receipt: &Receipt, replayed: bool) -> Result<Answer, Refusal> {
+    match receipt.outcome {
+        Outcome::Succeeded => Ok(Answer::Ok {
+            data: receipt.result.clone().unwrap_or(Value::Null),
+            replayed,
+        }),
+        Outcome::Failed => Err(receipt
+            .error
+            .clone()
+            .unwrap_or_else(|| Refusal::new(Code::Internal, "The call failed."))),
+        Outcome::Unknown => Err(Refusal::new(
+            Code::ApprovalUnknownOutcome,
+            "The call was sent outside and its outcome is not known. It will not be tried again. A person has to say what happened.",
+        )),
+    }
+}
+
+/// `reason` stands among a gated tool's arguments but is never part of the call.
+fn without_reason(tool: &Tool, mut arguments: Value) -> (Value, Option<String>) {
+    let reason = match (&tool.run, &mut arguments) {
+        (Run::Gated(_), Value::Object(map)) => match map.get("reason") {
+            Some(Value::String(_)) => map.remove("reason"),
+            _ => None,
+        },
+        _ => None,
+    };
+    (
+        arguments,
+        reason.and_then(|r| r.as_str().map(str::to_owned)),
+    )
+}
+
+/// A draft tool: the site is locked, changed, and its state moved, in one unit.
+async fn run_draft(
+    engine: &Engine,
+    caller: &Caller,
+    draft: Arc<dyn Draft>,
+    arguments: Value,
+) -> Result<Value, Refusal> {
+    let site = draft.site(&arguments)?;
+    caller.site(engine, &site).await?;
+    let (by, agent, now) = (caller.author(), caller.id().to_owned(), engine.now());
+    let unit = engine.store().write(move |tx| {
+        Box::pin(async move {
+            let mut locked = LockedSite::expect(tx, &site, now).await?;
+            if !agents_sql::has_site(tx.sql(), &agent, site.as_str()).await? {
+                return Err(Fail::from(Refusal::not_found("site")));
+            }
+            let out = draft.run(tx, &mut locked, &by, arguments).await?;
+            locked.finish(tx, &by).await?;
+            Ok(out)
+        })
+    });
+    Ok(unit.await?)
+}

@@ -1,0 +1,815 @@
+//! Sites and their drafts. Whoever changes one holds a [`LockedSite`]: the row is locked by the unit's first statement, every
+//! change goes into the state's running sum, and [`LockedSite::finish`] moves the state and voids what was bound to the older
+//! one, all in the same transaction (DESIGN §4, rule 5).
+
+pub use crate::content::slug::is_slug;
+
+use crate::{
+    Engine,
+    authority::{Author, Authority},
+    clock::fresh_id,
+    journal,
+    live::Event,
+    people::Person,
+    state::{self, Element, Kind, Lanes},
+    store::{
+        Fail, StoreError, Tx, approvals as approvals_sql, events,
+        nodes::{self as sql, NodeRow, RevisionRow},
+        sites::{self as sites_sql, SiteRow},
+        versions as versions_sql,
+    },
+};
+use cloudhal_domain::{
+    approval::VoidCause,
+    code::{Code, Refusal},
+    digest::Framed,
+    id::{ApprovalId, NodeId, SiteId},
+    limits,
+    role::Role,
+    time::Timestamp,
+    view::LiveHint,
+};
+use serde_json::{Map, Value, json};
+
+/// A site under its lock, inside one unit of work.
+#[derive(Clone)]
+pub struct LockedSite {
+    row: SiteRow,
+    /// Read when the first change needs it.
+    lanes: Option<Lanes>,
+    now: Timestamp,
+    changed: bool,
+}
+
+impl LockedSite {
+    /// The first statement of a unit that writes to a site. `None` where there is none, or only a tombstone.
+    pub async fn lock(tx: &mut Tx, site: &SiteId, now: Timestamp) -> Result<Option<Self>, Fail> {
+        let row = sites_sql::lock(tx, site).await?;
+        Ok(row.map(|row| Self {
+            row,
+            lanes: None,
+            now,
+            changed: false,
+        }))
+    }
+
+    /// The same, where the absence is the caller's answer.
+    pub async fn expect(tx: &mut Tx, site: &SiteId, now: Timestamp) -> Result<Self, Fail> {
+        Self::lock(tx, site, now)
+            .await?
+            .ok_or_else(|| Refusal::not_found("site").into())
+    }
+
+    pub fn row(&self) -> &SiteRow {
+        &self.row
+    }
+
+    pub fn id(&self) -> SiteId {
+        SiteId::new(&self.row.id)
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// The counter that nodes changed under this lock remember.
+    fn next_state_rev(&self) -> i64 {
+        self.row.state_rev + 1
+    }
+
+    /// Swaps one element of the state for another; either side may be absent.
+    async fn swap(
+        &mut self,
+        tx: &mut Tx,
+        old: Option<Element<'_>>,
+        new: Option<Element<'_>>,
+    ) -> Result<(), Fail> {
+        let mut lanes = match self.lanes.take() {
+            Some(lanes) => lanes,
+            None => load_lanes(tx, &self.row.id).await?,
+        };
+        if let Some(old) = old {
+            lanes.remove(old);
+        }
+        if let Some(new) = new {
+            lanes.add(new);
+        }
+        self.lanes = Some(lanes);
+        self.changed = true;
+        Ok(())
+    }
+
+    /// Ends the unit's work on the site: moves its state and voids every open request bound to the older one.
+    pub async fn finish(mut self, tx: &mut Tx, by: &Author) -> Result<SiteRow, Fail> {
+        if !self.changed {
+            return Ok(self.row);
+        }
+        let lanes = match self.lanes.take() {
+            Some(lanes) => {
+                sites_sql::set_lanes(tx, &self.row.id, &lanes.to_text()).await?;
+                lanes
+            }
+            None => load_lanes(tx, &self.row.id).await?,
+        };
+        self.row.state_rev = self.next_state_rev();
+        self.row.state_hash = state::digest(
+            &self.row.id,
+            &lanes,
+            self.row.live_version,
+            self.row.node_count,
+            self.row.state_rev,
+        )
+        .as_str()
+        .to_owned();
+        sites_sql::settle(tx, &self.row).await?;
+        expire_overdue(tx, &self.row.id, self.now).await?;
+        for id in
+            approvals_sql::void_open(tx, &self.row.id, VoidCause::StateChanged, self.now).await?
+        {
+            let id = ApprovalId::new(id);
+            let body =
+                json!({"cause": VoidCause::StateChanged.as_str(), "stateRev": self.row.state_rev});
+            journal::site(
+                tx,
+                &self.row.id,
+                self.now,
+                journal::Entry {
+                    kind: "approval.voided",
+                    actor: by,
+                    approval: Some(&id),
+                    body,
+                },
+            )
+            .await?;
+            announce(tx, "approval.voided", &self.row.id, Some(&id), self.now).await?;
+        }
+        announce(tx, "site.changed", &self.row.id, None, self.now).await?;
+        Ok(self.row)
+    }
+}
+
+/// Stores as expired what readers already see so.
+pub(crate) async fn expire_overdue(tx: &mut Tx, site: &str, now: Timestamp) -> Result<(), Fail> {
+    for id in approvals_sql::expire_site(tx, site, now).await? {
+        let id = ApprovalId::new(id);
+        journal::site(
+            tx,
+            site,
+            now,
+            journal::Entry {
+                kind: "approval.expired",
+                actor: &Author::system(),
+                approval: Some(&id),
+                body: json!({}),
+            },
+        )
+        .await?;
+        announce(tx, "approval.expired", site, Some(&id), now).await?;
+    }
+    Ok(())
+}
+
+/// A hint for everybody who waits or looks, written with what it tells.
+pub(crate) async fn announce(
+    tx: &mut Tx,
+    kind: &str,
+    site: &str,
+    approval: Option<&ApprovalId>,
+    now: Timestamp,
+) -> Result<(), Fail> {
+    let hint = LiveHint {
+        kind: kind.to_owned(),
+        site: SiteId::new(site),
+        approval: approval.cloned(),
+    };
+    let event = Event {
+        id: fresh_id(),
+        hint,
+    };
+    events::insert(tx, &event, now.ms()).await?;
+    tx.hint(event);
+    Ok(())
+}
+
+async fn load_lanes(tx: &mut Tx, site: &str) -> Result<Lanes, Fail> {
+    let text = sites_sql::lanes(tx, site).await?;
+    text.as_deref().and_then(Lanes::from_text).ok_or_else(|| {
+        StoreError::Inconsistent {
+            table: "site_states",
+            column: "lanes",
+            id: site.to_owned(),
+        }
+        .into()
+    })
+}
+
+/// What a node holds, apart from who it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Content {
+    /// Empty at the top.
+    pub parent: String,
+    /// Empty for the home page.
+    pub slug: String,
+    pub kind: String,
+    pub position: i64,
+    pub title: String,
+    pub body: String,
+    pub fields: Map<String, Value>,
+}
+
+impl Content {
+    /// Covers everything that a visitor could notice.
+    fn hash(&self) -> String {
+        Framed::new("cloudhal/node/v1")
+            .part(&self.parent)
+            .part(&self.slug)
+            .part(&self.kind)
+            .number(self.position)
+            .part(&self.title)
+            .part(&self.body)
+            .part(self.fields_text())
+            .finish()
+            .as_str()
+            .to_owned()
+    }
+
+    fn fields_text(&self) -> String {
+        cloudhal_domain::canonical::text(&Value::Object(self.fields.clone()))
+    }
+
+    fn from_revision(row: RevisionRow) -> Result<Self, StoreError> {
+        let fields = serde_json::from_str(&row.fields).map_err(|_| StoreError::Inconsistent {
+            table: "node_revisions",
+            column: "fields",
+            id: row.node_id.clone(),
+        })?;
+        Ok(Self {
+            parent: row.parent,
+            slug: row.slug,
+            kind: row.kind,
+            position: row.position,
+            title: row.title,
+            body: row.body,
+            fields,
+        })
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        check_title(&self.title)?;
+        if !(is_slug(&self.slug) || (self.slug.is_empty() && self.parent.is_empty())) {
+            return Err(invalid(
+                "/slug",
+                "a slug is lower-case letters, digits, '-', '_' and '.', at most 120 bytes; only the home page at the top has none",
+            ));
+        }
+        if self.fields_text().len() > 64 * 1024 {
+            return Err(invalid("/fields", "the fields are larger than 64 KiB"));
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn invalid(pointer: &str, problem: &str) -> Refusal {
+    Refusal::new(
+        Code::InvalidArguments,
+        format!("The arguments are not valid: {problem} (at {pointer})."),
+    )
+    .with("faults", json!([{"pointer": pointer, "problem": problem}]))
+}
+
+fn check_title(title: &str) -> Result<(), Refusal> {
+    if title.trim().is_empty()
+        || title.chars().count() > limits::TITLE_CHARS_MAX
+        || title.chars().any(char::is_control)
+    {
+        return Err(invalid(
+            "/title",
+            "a title is 1 to 200 characters on one line",
+        ));
+    }
+    Ok(())
+}
+
+/// Adds a node to the draft.
+pub async fn create_node(
+    tx: &mut Tx,
+    site: &mut LockedSite,
+    by: &Author,
+    content: Content,
+) -> Result<NodeRow, Fail> {
+    content.check()?;
+    if !content.parent.is_empty() {
+        let above = sql::lineage(tx.sql(), &site.row.id, &content.parent).await?;
+        if above.is_empty() || above.iter().any(|node| node.deleted_at.is_some()) {
+            return Err(Refusal::not_found("parent node").into());
+        }
+        if above.len() >= limits::NODE_DEPTH_MAX {
+            return Err(invalid("/parent", "nodes are at most 16 levels deep").into());
+        }
+    }
+    let row = NodeRow {
+        id: fresh_id(),
+        site_id: site.row.id.clone(),
+        rev: 1,
+        hash: content.hash(),
+        state_rev: site.next_state_rev(),
+        updated_at: site.now.ms(),
+        deleted_at: None,
+        parent: content.parent.clone(),
+        slug: content.slug.clone(),
+        kind: content.kind.clone(),
+        position: content.position,
+        title: content.title.clone(),
+    };
+    if !sql::insert(tx, &row).await? {
+        return Err(slug_taken(&content.slug));
+    }
+    keep_revision(tx, site, by, &row, &content, false).await?;
+    site.swap(tx, None, Some(element(&row))).await?;
+    site.row.node_count += 1;
+    Ok(row)
+}
+
+/// A place after the last sibling, leaving room between.
+pub async fn next_position(tx: &mut Tx, site: &LockedSite, parent: &str) -> Result<i64, Fail> {
+    Ok(sql::position_max(tx.sql(), &site.row.id, parent).await? + 10)
+}
+
+/// The node and its content as the draft has it.
+pub async fn read_node(
+    tx: &mut Tx,
+    site: &LockedSite,
+    node: &NodeId,
+) -> Result<(NodeRow, Content), Fail> {
+    let row = sql::get(tx.sql(), &site.row.id, node.as_str())
+        .await?
+        .ok_or_else(|| Fail::from(Refusal::not_found("node")))?;
+    let revision = sql::revision(tx.sql(), &site.row.id, &row.id, row.rev).await?;
+    let revision = revision.ok_or_else(|| StoreError::Inconsistent {
+        table: "node_revisions",
+        column: "rev",
+        id: row.id.clone(),
+    })?;
+    Ok((row, Content::from_revision(revision)?))
+}
+
+/// Refuses when the caller looked at an older revision.
+pub fn check_rev(row: &NodeRow, expected: Option<i64>) -> Result<(), Refusal> {
+    match expected {
+        Some(expected) if expected != row.rev => Err(Refusal::conflict(format!(
+            "The node is at revision {}, not {expected}: somebody changed it. Read it again, then repeat your change on top.",
+            row.rev
+        ))
+        .with("currentRev", row.rev)),
+        _ => Ok(()),
+    }
+}
+
+/// Gives a node new content. The same content is no change: the state stays and nothing is voided.
+pub async fn change_node(
+    tx: &mut Tx,
+    site: &mut LockedSite,
+    by: &Author,
+    old: NodeRow,
+    old_content: &Content,
+    content: Content,
+) -> Result<NodeRow, Fail> {
+    if *old_content == content {
+        return Ok(old);
+    }
+    content.check()?;
+    if old.parent != content.parent {
+        check_move(tx, site, &old, &content.parent).await?;
+    }
+    let row = NodeRow {
+        rev: old.rev + 1,
+        hash: content.hash(),
+        state_rev: site.next_state_rev(),
+        updated_at: site.now.ms(),
+        parent: content.parent.clone(),
+        slug: content.slug.clone(),
+        kind: content.kind.clone(),
+        position: content.position,
+        title: content.title.clone(),
+        ..old.clone()
+    };
+    if (old.parent != row.parent || old.slug != row.slug)
+        && sql::child_by_slug(tx.sql(), &site.row.id, &row.parent, &row.slug)
+            .await?
+            .is_some_and(|other| other.id != row.id)
+    {
+        return Err(slug_taken(&row.slug));
+    }
+    if !sql::update(tx, &row, old.rev).await? {
+        return Err(StoreError::Inconsistent {
+            table: "nodes",
+            column: "rev",
+            id: row.id,
+        }
+        .into());
+    }
+    keep_revision(tx, site, by, &row, &content, false).await?;
+    site.swap(tx, Some(element(&old)), Some(element(&row)))
+        .await?;
+    Ok(row)
+}
+
+async fn check_move(
+    tx: &mut Tx,
+    site: &LockedSite,
+    node: &NodeRow,
+    parent: &str,
+) -> Result<(), Fail> {
+    if parent.is_empty() {
+        return Ok(());
+    }
+    let above = sql::lineage(tx.sql(), &site.row.id, parent).await?;
+    if above.is_empty() || above.iter().any(|n| n.deleted_at.is_some()) {
+        return Err(Refusal::not_found("parent node").into());
+    }
+    if above.iter().any(|n| n.id == node.id) {
+        return Err(invalid("/parent", "a node cannot stand under itself").into());
+    }
+    if above.len() >= limits::NODE_DEPTH_MAX {
+        return Err(invalid("/parent", "nodes are at most 16 levels deep").into());
+    }
+    Ok(())
+}
+
+/// Takes a node with everything under it out of the draft. What is live stays until the next publish.
+pub async fn remove_subtree(
+    tx: &mut Tx,
+    site: &mut LockedSite,
+    authority: &Authority,
+    node: &NodeId,
+) -> Result<Vec<NodeRow>, Fail> {
+    let rows = sql::subtree(tx.sql(), &site.row.id, node.as_str()).await?;
+    if rows.is_empty() {
+        return Err(Refusal::not_found("node").into());
+    }
+    for old in &rows {
+        let revision = sql::revision(tx.sql(), &site.row.id, &old.id, old.rev).await?;
+        let revision = revision.ok_or_else(|| StoreError::Inconsistent {
+            table: "node_revisions",
+            column: "rev",
+            id: old.id.clone(),
+        })?;
+        let gone = NodeRow {
+            rev: old.rev + 1,
+            state_rev: site.next_state_rev(),
+            updated_at: site.now.ms(),
+            deleted_at: Some(site.now.ms()),
+            ..old.clone()
+        };
+        sql::update(tx, &gone, old.rev).await?;
+        keep_revision(
+            tx,
+            site,
+            authority.author(),
+            &gone,
+            &Content::from_revision(revision)?,
+            true,
+        )
+        .await?;
+        site.swap(tx, Some(element(old)), None).await?;
+    }
+    site.row.node_count -= rows.len() as i64;
+    Ok(rows)
+}
+
+async fn keep_revision(
+    tx: &mut Tx,
+    site: &LockedSite,
+    by: &Author,
+    row: &NodeRow,
+    content: &Content,
+    removed: bool,
+) -> Result<(), Fail> {
+    let revision = RevisionRow {
+        node_id: row.id.clone(),
+        rev: row.rev,
+        site_id: site.row.id.clone(),
+        parent: content.parent.clone(),
+        slug: content.slug.clone(),
+        kind: content.kind.clone(),
+        position: content.position,
+        title: content.title.clone(),
+        body: content.body.clone(),
+        fields: content.fields_text(),
+        hash: row.hash.clone(),
+        removed: i64::from(removed),
+        state_rev: row.state_rev,
+        created_at: site.now.ms(),
+        author: by.key.clone(),
+        author_name: by.name.clone(),
+    };
+    Ok(sql::insert_revision(tx, &revision).await?)
+}
+
+fn element(row: &NodeRow) -> Element<'_> {
+    Element {
+        kind: Kind::Node,
+        id: &row.id,
+        rev: row.rev,
+        hash: &row.hash,
+    }
+}
+
+fn slug_taken(slug: &str) -> Fail {
+    Refusal::conflict(format!(
+        "There is a node with the slug “{slug}” at that place already."
+    ))
+    .into()
+}
+
+/// Makes the draft the newest version and the live one.
+pub async fn publish(
+    tx: &mut Tx,
+    site: &mut LockedSite,
+    authority: &Authority,
+) -> Result<versions_sql::VersionRow, Fail> {
+    check_publishable(&site.row)?;
+    let newest = newest_version(tx, &site.row).await?;
+    let (number, since) = newest.as_ref().map_or((0, 0), |v| (v.version, v.state_rev));
+    let differences =
+        versions_sql::draft_differences(tx.sql(), &site.row.id, number, number, since).await?;
+    let version = versions_sql::VersionRow {
+        site_id: site.row.id.clone(),
+        version: site.row.next_version,
+        title: site.row.title.clone(),
+        description: site.row.description.clone(),
+        node_count: site.row.node_count,
+        added: differences
+            .iter()
+            .filter(|d| d.before_rev.is_none())
+            .count() as i64,
+        edited: differences
+            .iter()
+            .filter(|d| d.before_rev.is_some() && d.after_rev.is_some())
+            .count() as i64,
+        removed: differences.iter().filter(|d| d.after_rev.is_none()).count() as i64,
+        // The counter that this unit's end will reach: later edits stand above it.
+        state_rev: site.next_state_rev(),
+        created_at: site.now.ms(),
+        author: authority.author().key.clone(),
+        author_name: authority.author().name.clone(),
+        approval_id: authority.approval().map(|id| id.as_str().to_owned()),
+    };
+    versions_sql::insert(tx, &version).await?;
+    versions_sql::publish(tx, &site.row.id, version.version, since).await?;
+    site.row.live_version = Some(version.version);
+    site.row.next_version += 1;
+    site.changed = true;
+    Ok(version)
+}
+
+/// An empty site has nothing to show.
+pub fn check_publishable(site: &SiteRow) -> Result<(), Refusal> {
+    if site.node_count == 0 {
+        return Err(Refusal::conflict(
+            "The site has no pages yet: there is nothing to publish.",
+        ));
+    }
+    Ok(())
+}
+
+/// The newest version, which after a rollback is not the live one.
+pub async fn newest_version(
+    tx: &mut Tx,
+    site: &SiteRow,
+) -> Result<Option<versions_sql::VersionRow>, Fail> {
+    if site.next_version == 1 {
+        return Ok(None);
+    }
+    Ok(versions_sql::get(tx.sql(), &site.id, site.next_version - 1).await?)
+}
+
+/// Moves the live pointer to an older or newer version; the draft never notices.
+pub async fn rollback(
+    tx: &mut Tx,
+    site: &mut LockedSite,
+    _authority: &Authority,
+    version: i64,
+) -> Result<versions_sql::VersionRow, Fail> {
+    let target = check_rollback(tx, &site.row, version).await?;
+    site.row.live_version = Some(version);
+    site.changed = true;
+    Ok(target)
+}
+
+pub async fn check_rollback(
+    tx: &mut Tx,
+    site: &SiteRow,
+    version: i64,
+) -> Result<versions_sql::VersionRow, Fail> {
+    let target = versions_sql::get(tx.sql(), &site.id, version)
+        .await?
+        .ok_or_else(|| Fail::from(Refusal::not_found("version")))?;
+    if site.live_version == Some(version) {
+        return Err(Refusal::conflict(format!("Version {version} is live already.")).into());
+    }
+    Ok(target)
+}
+
+/// Leaves a tombstone: the slug is free again, the published site answers 410, records and journal stay.
+pub async fn delete_site(
+    tx: &mut Tx,
+    site: &mut LockedSite,
+    authority: &Authority,
+) -> Result<(), Fail> {
+    if !authority.may_delete_site() {
+        return Err(
+            Refusal::new(Code::Forbidden, "Only an owner of the site can delete it.").into(),
+        );
+    }
+    let body =
+        json!({"slug": site.row.slug, "title": site.row.title, "nodes": site.row.node_count});
+    let entry = journal::Entry {
+        kind: "site.deleted",
+        actor: authority.author(),
+        approval: authority.approval(),
+        body,
+    };
+    journal::site(tx, &site.row.id, site.now, entry).await?;
+    site.row.deleted_at = Some(site.now.ms());
+    site.changed = true;
+    Ok(())
+}
+
+/// A new, empty site with its first members.
+pub async fn create_site(
+    engine: &Engine,
+    slug: &str,
+    title: &str,
+    owner: Option<&Person>,
+) -> Result<SiteId, Refusal> {
+    if !is_slug(slug) {
+        return Err(invalid(
+            "/slug",
+            "a slug is lower-case letters, digits, '-', '_' and '.', at most 120 bytes",
+        ));
+    }
+    check_title(title)?;
+    let lanes = {
+        let mut lanes = Lanes::default();
+        let hash = settings_hash(slug, title, "");
+        lanes.add(Element {
+            kind: Kind::Settings,
+            id: "settings",
+            rev: 1,
+            hash: &hash,
+        });
+        lanes
+    };
+    let id = fresh_id();
+    let row = SiteRow {
+        slug: slug.to_owned(),
+        title: title.to_owned(),
+        description: String::new(),
+        settings_rev: 1,
+        live_version: None,
+        next_version: 1,
+        state_rev: 1,
+        node_count: 0,
+        state_hash: state::digest(&id, &lanes, None, 0, 1).as_str().to_owned(),
+        created_at: engine.now().ms(),
+        deleted_at: None,
+        id: id.clone(),
+    };
+    let (owner, now) = (owner.cloned(), engine.now());
+    let unit = engine.store().write(move |tx| {
+        Box::pin(async move {
+            if !sites_sql::insert(tx, &row, &lanes.to_text(), state::DIGEST_VERSION).await? {
+                return Err(Refusal::conflict(format!(
+                    "There is a site with the slug “{}” already.",
+                    row.slug
+                ))
+                .into());
+            }
+            if let Some(owner) = &owner {
+                sites_sql::add_member(tx, &row.id, owner.id(), Role::Owner.as_str()).await?;
+            }
+            let by = owner.as_ref().map_or_else(Author::system, Author::person);
+            let body = json!({"slug": row.slug, "title": row.title});
+            journal::site(
+                tx,
+                &row.id,
+                now,
+                journal::Entry {
+                    kind: "site.created",
+                    actor: &by,
+                    approval: None,
+                    body,
+                },
+            )
+            .await
+        })
+    });
+    unit.await?;
+    Ok(SiteId::new(id))
+}
+
+/// Gives a person a role on a site.
+pub async fn add_member(
+    engine: &Engine,
+    site: &SiteId,
+    person: &Person,
+    role: Role,
+) -> Result<(), Refusal> {
+    let (site, person, now) = (site.clone(), person.clone(), engine.now());
+    let unit = engine.store().write(move |tx| {
+        Box::pin(async move {
+            let locked = LockedSite::expect(tx, &site, now).await?;
+            sites_sql::add_member(tx, site.as_str(), person.id(), role.as_str()).await?;
+            let body = json!({"person": person.id(), "role": role.as_str()});
+            journal::site(
+                tx,
+                &locked.row.id,
+                now,
+                journal::Entry {
+                    kind: "member.added",
+                    actor: &Author::system(),
+                    approval: None,
+                    body,
+                },
+            )
+            .await
+        })
+    });
+    Ok(unit.await?)
+}
+
+/// The settings of a site are one element of its state.
+pub(crate) fn settings_hash(slug: &str, title: &str, description: &str) -> String {
+    Framed::new("cloudhal/settings/v1")
+        .part(slug)
+        .part(title)
+        .part(description)
+        .finish()
+        .as_str()
+        .to_owned()
+}
+
+/// One node to bring in, addressed by its path of slugs.
+pub struct NewNode {
+    pub path: Vec<String>,
+    pub kind: String,
+    pub title: String,
+    pub position: i64,
+    pub body: String,
+    pub fields: Map<String, Value>,
+}
+
+/// Fills a site with nodes, parents before children, in one unit; for import and the demo.
+pub async fn fill(
+    engine: &Engine,
+    site: &SiteId,
+    by: Author,
+    nodes: Vec<NewNode>,
+) -> Result<usize, Refusal> {
+    let (site, now) = (site.clone(), engine.now());
+    let unit = engine.store().write(move |tx| {
+        Box::pin(async move {
+            let mut locked = LockedSite::expect(tx, &site, now).await?;
+            let mut ids: std::collections::HashMap<Vec<String>, String> = Default::default();
+            let count = nodes.len();
+            for node in nodes {
+                let parent = match node.path.split_last() {
+                    None | Some((_, [])) => String::new(),
+                    Some((_, above)) => ids
+                        .get(above)
+                        .cloned()
+                        .ok_or_else(|| Fail::from(Refusal::not_found("parent node")))?,
+                };
+                let slug = node.path.last().cloned().unwrap_or_default();
+                let content = Content {
+                    parent,
+                    slug,
+                    kind: node.kind,
+                    position: node.position,
+                    title: node.title,
+                    body: node.body,
+                    fields: node.fields,
+                };
+                let row = create_node(tx, &mut locked, &by, content).await?;
+                ids.insert(node.path, row.id);
+            }
+            let body = json!({"nodes": count});
+            journal::site(
+                tx,
+                site.as_str(),
+                now,
+                journal::Entry {
+                    kind: "site.imported",
+                    actor: &by,
+                    approval: None,
+                    body,
+                },
+            )
+            .await?;
+            locked.finish(tx, &by).await?;
+            Ok(count)
+        })
+    });
+    Ok(unit.await?)
+}

@@ -1,0 +1,189 @@
+//! SQL for agents, their keys and their scopes.
+
+use super::{StoreError, Tx};
+use cloudhal_domain::time::Timestamp;
+use sqlx::{Any, AnyPool, Executor, Row as _};
+
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct AgentRow {
+    pub id: String,
+    pub name: String,
+    pub owner_id: String,
+    pub owner_name: String,
+    pub all_tools: i64,
+    pub created_at: i64,
+}
+
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct KeyRow {
+    pub id: String,
+    pub agent_id: String,
+    pub secret_hash: String,
+    pub created_at: i64,
+    pub expires_at: Option<i64>,
+    pub revoked_at: Option<i64>,
+}
+
+/// What one look at a key tells: enough to know its holder, and no more than its holder may do.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct HolderRow {
+    pub key_id: String,
+    pub secret_hash: String,
+    pub agent_id: String,
+    pub agent_name: String,
+    pub owner_id: String,
+    pub owner_name: String,
+    pub all_tools: i64,
+}
+
+/// The holder of a key that is good now: neither revoked nor expired, agent and owner not disabled.
+pub async fn holder(
+    pool: &AnyPool,
+    key: &str,
+    now: Timestamp,
+) -> Result<Option<HolderRow>, StoreError> {
+    let sql = "select k.id as key_id, k.secret_hash, a.id as agent_id, a.name as agent_name, p.id as owner_id, p.name as owner_name, a.all_tools
+        from agent_keys k join agents a on a.id = k.agent_id join people p on p.id = a.owner_id
+        where k.id = $1 and k.revoked_at is null and (k.expires_at is null or k.expires_at > $2) and a.disabled_at is null and p.disabled_at is null";
+    Ok(sqlx::query_as(sql)
+        .bind(key)
+        .bind(now.ms())
+        .fetch_optional(pool)
+        .await?)
+}
+
+/// Whether an agent may still call a tool on a site, asked again at the moment of redeeming.
+pub async fn may_now(tx: &mut Tx, agent: &str, site: &str, tool: &str) -> Result<bool, StoreError> {
+    let sql = "select count(*) from agents a join people p on p.id = a.owner_id
+        where a.id = $1 and a.disabled_at is null and p.disabled_at is null
+          and exists (select 1 from agent_sites s where s.agent_id = a.id and s.site_id = $2)
+          and (a.all_tools = 1 or exists (select 1 from agent_tools t where t.agent_id = a.id and t.tool = $3))";
+    Ok(sqlx::query(sql)
+        .bind(agent)
+        .bind(site)
+        .bind(tool)
+        .fetch_one(tx.sql())
+        .await?
+        .try_get::<i64, _>(0)?
+        == 1)
+}
+
+pub async fn has_site(
+    db: impl Executor<'_, Database = Any>,
+    agent: &str,
+    site: &str,
+) -> Result<bool, StoreError> {
+    let sql = "select count(*) from agent_sites where agent_id = $1 and site_id = $2";
+    Ok(sqlx::query(sql)
+        .bind(agent)
+        .bind(site)
+        .fetch_one(db)
+        .await?
+        .try_get::<i64, _>(0)?
+        == 1)
+}
+
+pub async fn tools(pool: &AnyPool, agent: &str) -> Result<Vec<(String,)>, StoreError> {
+    Ok(
+        sqlx::query_as("select tool from agent_tools where agent_id = $1 order by tool")
+            .bind(agent)
+            .fetch_all(pool)
+            .await?,
+    )
+}
+
+pub async fn keys(pool: &AnyPool, agent: &str) -> Result<Vec<KeyRow>, StoreError> {
+    let sql = "select id, agent_id, secret_hash, created_at, expires_at, revoked_at from agent_keys where agent_id = $1 order by created_at";
+    Ok(sqlx::query_as(sql).bind(agent).fetch_all(pool).await?)
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!("select a.id, a.name, a.owner_id, p.name as owner_name, a.all_tools, a.created_at from agents a join people p on p.id = a.owner_id where a.disabled_at is null ", $rest)
+    };
+}
+
+pub async fn all(pool: &AnyPool) -> Result<Vec<AgentRow>, StoreError> {
+    Ok(sqlx::query_as(select!("order by a.name"))
+        .fetch_all(pool)
+        .await?)
+}
+
+/// The agents a person owns, or that work on a site the person belongs to.
+pub async fn visible_to(pool: &AnyPool, person: &str) -> Result<Vec<AgentRow>, StoreError> {
+    let sql = select!(
+        "and (a.owner_id = $1 or a.id in (select s.agent_id from agent_sites s join memberships m on m.site_id = s.site_id where m.person_id = $1)) order by a.name"
+    );
+    Ok(sqlx::query_as(sql).bind(person).fetch_all(pool).await?)
+}
+
+/// Returns false where the owner has an agent of that name.
+pub async fn insert(
+    tx: &mut Tx,
+    id: &str,
+    name: &str,
+    owner: &str,
+    all_tools: bool,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let done = sqlx::query("insert into agents (id, name, owner_id, all_tools, created_at, disabled_at) values ($1, $2, $3, $4, $5, null) on conflict do nothing")
+        .bind(id)
+        .bind(name)
+        .bind(owner)
+        .bind(i64::from(all_tools))
+        .bind(now.ms())
+        .execute(tx.sql())
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+pub async fn add_site(tx: &mut Tx, agent: &str, site: &str) -> Result<(), StoreError> {
+    sqlx::query(
+        "insert into agent_sites (agent_id, site_id) values ($1, $2) on conflict do nothing",
+    )
+    .bind(agent)
+    .bind(site)
+    .execute(tx.sql())
+    .await?;
+    Ok(())
+}
+
+pub async fn add_tool(tx: &mut Tx, agent: &str, tool: &str) -> Result<(), StoreError> {
+    sqlx::query("insert into agent_tools (agent_id, tool) values ($1, $2) on conflict do nothing")
+        .bind(agent)
+        .bind(tool)
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}
+
+pub async fn insert_key(
+    tx: &mut Tx,
+    id: &str,
+    agent: &str,
+    secret_hash: &str,
+    now: Timestamp,
+    expires_at: Option<Timestamp>,
+) -> Result<(), StoreError> {
+    sqlx::query("insert into agent_keys (id, agent_id, secret_hash, created_at, expires_at, revoked_at) values ($1, $2, $3, $4, $5, null)")
+        .bind(id)
+        .bind(agent)
+        .bind(secret_hash)
+        .bind(now.ms())
+        .bind(expires_at.map(Timestamp::ms))
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}
+
+/// Returns the key's agent where this revoked it.
+pub async fn revoke_key(
+    tx: &mut Tx,
+    id: &str,
+    now: Timestamp,
+) -> Result<Option<String>, StoreError> {
+    let row = sqlx::query("update agent_keys set revoked_at = $1 where id = $2 and revoked_at is null returning agent_id").bind(now.ms()).bind(id).fetch_optional(tx.sql()).await?;
+    row.map(|row| row.try_get(0))
+        .transpose()
+        .map_err(Into::into)
+}

@@ -1,0 +1,779 @@
+//! SQL for approvals, in the order of their life: request, decide, redeem, void, expire, cancel, read.
+//!
+//! Every step is one statement with the whole guard in its WHERE; the row count is the verdict and a later read only explains.
+
+use super::{StoreError, Tx, error::known};
+use cloudhal_domain::{
+    approval::{
+        Approval, DecidedBy, Decision, Outcome, Receipt, State, Status, Verdict, Via, VoidCause,
+    },
+    digest::Digest,
+    id::{ApprovalId, PersonId, SiteId},
+    time::Timestamp,
+    tool::{CallerKind, Surface},
+};
+use sqlx::{Any, AnyPool, Executor, Row as _};
+
+/// Who called and how: what an approval is bound to beside the call itself.
+#[derive(Clone, Copy, Debug)]
+pub struct CallerKey<'c> {
+    pub kind: CallerKind,
+    pub id: &'c str,
+    pub surface: Surface,
+}
+
+/// Everything that makes two calls the same one.
+#[derive(Clone, Copy, Debug)]
+pub struct CallKey<'c> {
+    pub caller: CallerKey<'c>,
+    pub site: &'c SiteId,
+    pub tool: &'c str,
+    pub tool_version: &'c str,
+    pub args_hash: &'c Digest,
+    pub state_hash: &'c str,
+}
+
+/// What an answer to a waiting call needs of its record.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct OpenRow {
+    pub id: String,
+    pub status: String,
+    pub expires_at: i64,
+}
+
+pub struct NewApproval<'a> {
+    pub id: &'a ApprovalId,
+    pub call: CallKey<'a>,
+    pub arguments: &'a str,
+    pub state_rev: i64,
+    pub caller_name: &'a str,
+    pub key_id: Option<&'a str>,
+    pub conversation: Option<&'a str>,
+    pub reason: Option<&'a str>,
+    pub sentence: &'a str,
+    pub risk: &'a str,
+    pub card: &'a str,
+    pub seen_digest: &'a Digest,
+    pub requested_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+/// The request that already waits for this very call, if any.
+pub async fn open_for(
+    db: impl Executor<'_, Database = Any>,
+    call: CallKey<'_>,
+    now: Timestamp,
+) -> Result<Option<OpenRow>, StoreError> {
+    let sql = "select id, status, expires_at from approvals
+        where scope_kind = 'site' and scope_id = $1 and site_id = $1 and caller_kind = $2 and caller_id = $3 and surface = $4 and tool = $5
+          and tool_version = $6 and args_hash = $7 and state_hash = $8 and status in ('pending', 'approved') and expires_at > $9
+          and epoch = (select epoch from instance)";
+    let row = sqlx::query_as(sql)
+        .bind(call.site.as_str())
+        .bind(call.caller.kind.as_str())
+        .bind(call.caller.id)
+        .bind(call.caller.surface.as_str())
+        .bind(call.tool)
+        .bind(call.tool_version)
+        .bind(call.args_hash.as_str())
+        .bind(call.state_hash)
+        .bind(now.ms())
+        .fetch_optional(db)
+        .await?;
+    Ok(row)
+}
+
+/// Takes the caller's row for the count of what it has pending; sites are locked before agents, always.
+pub async fn lock_agent(tx: &mut Tx, agent: &str) -> Result<(), StoreError> {
+    sqlx::query("update agents set name = name where id = $1")
+        .bind(agent)
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}
+
+pub async fn pending_of_caller(
+    tx: &mut Tx,
+    caller: CallerKey<'_>,
+    now: Timestamp,
+) -> Result<i64, StoreError> {
+    let sql = "select count(*) from approvals where caller_kind = $1 and caller_id = $2 and status = 'pending' and expires_at > $3";
+    let row = sqlx::query(sql)
+        .bind(caller.kind.as_str())
+        .bind(caller.id)
+        .bind(now.ms())
+        .fetch_one(tx.sql())
+        .await?;
+    Ok(row.try_get(0)?)
+}
+
+pub async fn pending_of_site(
+    tx: &mut Tx,
+    site: &SiteId,
+    now: Timestamp,
+) -> Result<i64, StoreError> {
+    let sql = "select count(*) from approvals where site_id = $1 and status = 'pending' and expires_at > $2";
+    let row = sqlx::query(sql)
+        .bind(site.as_str())
+        .bind(now.ms())
+        .fetch_one(tx.sql())
+        .await?;
+    Ok(row.try_get(0)?)
+}
+
+/// Files a request; returns false where the index says that one waits already.
+pub async fn insert(tx: &mut Tx, new: NewApproval<'_>) -> Result<bool, StoreError> {
+    let done = sqlx::query(
+        "insert into approvals (id, site_id, scope_kind, scope_id, tool, tool_version, arguments, args_hash, state_hash, state_rev, caller_kind, caller_id, caller_name,
+            key_id, surface, conversation, reason, sentence, risk, card, seen_digest, epoch, status, requested_at, expires_at, changed_at, void_cause, receipt_id)
+         values ($1, $2, 'site', $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, (select epoch from instance), 'pending', $20, $21,
+            null, null, null)
+         on conflict do nothing",
+    )
+    .bind(new.id.as_str())
+    .bind(new.call.site.as_str())
+    .bind(new.call.tool)
+    .bind(new.call.tool_version)
+    .bind(new.arguments)
+    .bind(new.call.args_hash.as_str())
+    .bind(new.call.state_hash)
+    .bind(new.state_rev)
+    .bind(new.call.caller.kind.as_str())
+    .bind(new.call.caller.id)
+    .bind(new.caller_name)
+    .bind(new.key_id)
+    .bind(new.call.caller.surface.as_str())
+    .bind(new.conversation)
+    .bind(new.reason)
+    .bind(new.sentence)
+    .bind(new.risk)
+    .bind(new.card)
+    .bind(new.seen_digest.as_str())
+    .bind(new.requested_at.ms())
+    .bind(new.expires_at.ms())
+    .execute(tx.sql())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// One terminal decision: only while it waits, only for what was seen, only on its own site, only in time.
+pub async fn decide(
+    tx: &mut Tx,
+    site: &SiteId,
+    id: &ApprovalId,
+    seen: &Digest,
+    verdict: Verdict,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let status = match verdict {
+        Verdict::Approve => Status::Approved,
+        Verdict::Deny => Status::Denied,
+    };
+    let done = sqlx::query(
+        "update approvals set status = $1, changed_at = $2
+         where id = $3 and site_id = $4 and status = 'pending' and seen_digest = $5 and expires_at > $2 and epoch = (select epoch from instance)",
+    )
+    .bind(status.as_str())
+    .bind(now.ms())
+    .bind(id.as_str())
+    .bind(site.as_str())
+    .bind(seen.as_str())
+    .execute(tx.sql())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// A decision and its MAC, as stored.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct DecisionRow {
+    pub id: String,
+    pub approval_id: String,
+    pub person_id: String,
+    pub person_name: String,
+    pub verdict: String,
+    pub via: String,
+    pub seen_digest: String,
+    pub reason: Option<String>,
+    pub at: i64,
+    pub mac: String,
+}
+
+pub async fn insert_decision(tx: &mut Tx, decision: &DecisionRow) -> Result<(), StoreError> {
+    sqlx::query("insert into decisions (id, approval_id, person_id, person_name, verdict, via, seen_digest, reason, at, mac) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)")
+        .bind(&decision.id)
+        .bind(&decision.approval_id)
+        .bind(&decision.person_id)
+        .bind(&decision.person_name)
+        .bind(&decision.verdict)
+        .bind(&decision.via)
+        .bind(&decision.seen_digest)
+        .bind(decision.reason.as_deref())
+        .bind(decision.at)
+        .bind(&decision.mac)
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}
+
+/// The only place where an approval is spent. What comes back is what will run.
+pub async fn redeem(
+    tx: &mut Tx,
+    id: &ApprovalId,
+    call: CallKey<'_>,
+    receipt: &str,
+    now: Timestamp,
+) -> Result<Option<String>, StoreError> {
+    let sql = "update approvals set status = 'redeemed', changed_at = $1, receipt_id = $2
+        where id = $3 and status = 'approved' and tool = $4 and tool_version = $5 and args_hash = $6 and caller_kind = $7 and caller_id = $8 and surface = $9
+          and site_id = $10 and scope_kind = 'site' and scope_id = $10 and state_hash = $11 and epoch = (select epoch from instance) and expires_at > $1
+        returning arguments";
+    let row = sqlx::query(sql)
+        .bind(now.ms())
+        .bind(receipt)
+        .bind(id.as_str())
+        .bind(call.tool)
+        .bind(call.tool_version)
+        .bind(call.args_hash.as_str())
+        .bind(call.caller.kind.as_str())
+        .bind(call.caller.id)
+        .bind(call.caller.surface.as_str())
+        .bind(call.site.as_str())
+        .bind(call.state_hash)
+        .fetch_optional(tx.sql())
+        .await?;
+    row.map(|row| row.try_get(0))
+        .transpose()
+        .map_err(Into::into)
+}
+
+pub async fn insert_receipt(
+    tx: &mut Tx,
+    id: &str,
+    approval: &ApprovalId,
+    outcome: Outcome,
+    result: Option<&str>,
+    error: Option<&str>,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    sqlx::query("insert into receipts (id, approval_id, outcome, result, error, at) values ($1, $2, $3, $4, $5, $6)")
+        .bind(id)
+        .bind(approval.as_str())
+        .bind(outcome.as_str())
+        .bind(result)
+        .bind(error)
+        .bind(at.ms())
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}
+
+/// Every open request bound to the state that has just moved.
+pub async fn void_open(
+    tx: &mut Tx,
+    site: &str,
+    cause: VoidCause,
+    now: Timestamp,
+) -> Result<Vec<String>, StoreError> {
+    let sql = "update approvals set status = 'voided', changed_at = $1, void_cause = $2
+        where site_id = $3 and scope_kind = 'site' and scope_id = $3 and status in ('pending', 'approved') and expires_at > $1 returning id";
+    ids(sqlx::query(sql)
+        .bind(now.ms())
+        .bind(cause.as_str())
+        .bind(site)
+        .fetch_all(tx.sql())
+        .await?)
+}
+
+/// One open request that no longer holds for a reason of its own.
+pub async fn void_one(
+    tx: &mut Tx,
+    id: &ApprovalId,
+    cause: VoidCause,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let sql = "update approvals set status = 'voided', changed_at = $1, void_cause = $2 where id = $3 and status in ('pending', 'approved')";
+    let done = sqlx::query(sql)
+        .bind(now.ms())
+        .bind(cause.as_str())
+        .bind(id.as_str())
+        .execute(tx.sql())
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Stores what readers compute already, so that a clock that goes back revives nothing.
+pub async fn expire_site(
+    tx: &mut Tx,
+    site: &str,
+    now: Timestamp,
+) -> Result<Vec<String>, StoreError> {
+    let sql = "update approvals set status = 'expired', changed_at = $1 where site_id = $2 and status in ('pending', 'approved') and expires_at <= $1 returning id";
+    ids(sqlx::query(sql)
+        .bind(now.ms())
+        .bind(site)
+        .fetch_all(tx.sql())
+        .await?)
+}
+
+/// Sites that have overdue requests; the sweeper locks each in turn.
+pub async fn overdue_sites(
+    pool: &AnyPool,
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<String>, StoreError> {
+    let sql = "select distinct site_id from approvals where status in ('pending', 'approved') and expires_at <= $1 limit $2";
+    ids(sqlx::query(sql)
+        .bind(now.ms())
+        .bind(limit)
+        .fetch_all(pool)
+        .await?)
+}
+
+pub async fn cancel(
+    tx: &mut Tx,
+    id: &ApprovalId,
+    caller: CallerKey<'_>,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let done = sqlx::query(
+        "update approvals set status = 'cancelled', changed_at = $1
+         where id = $2 and caller_kind = $3 and caller_id = $4 and surface = $5 and status in ('pending', 'approved') and expires_at > $1",
+    )
+    .bind(now.ms())
+    .bind(id.as_str())
+    .bind(caller.kind.as_str())
+    .bind(caller.id)
+    .bind(caller.surface.as_str())
+    .execute(tx.sql())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+pub async fn epoch(db: impl Executor<'_, Database = Any>) -> Result<i64, StoreError> {
+    Ok(sqlx::query("select epoch from instance")
+        .fetch_one(db)
+        .await?
+        .try_get(0)?)
+}
+
+/// After a restore: what was approved in the older epoch must not redeem (guide to security: A19).
+pub async fn start_epoch(tx: &mut Tx, now: Timestamp) -> Result<Vec<(String, String)>, StoreError> {
+    sqlx::query("update instance set epoch = epoch + 1")
+        .execute(tx.sql())
+        .await?;
+    let sql = "update approvals set status = 'voided', changed_at = $1, void_cause = 'restored' where status in ('pending', 'approved') returning id, site_id";
+    Ok(sqlx::query_as(sql)
+        .bind(now.ms())
+        .fetch_all(tx.sql())
+        .await?)
+}
+
+#[derive(Clone, Debug, sqlx::FromRow)]
+struct ApprovalRow {
+    id: String,
+    site_id: String,
+    tool: String,
+    tool_version: String,
+    arguments: String,
+    args_hash: String,
+    state_hash: String,
+    state_rev: i64,
+    caller_kind: String,
+    caller_id: String,
+    surface: String,
+    conversation: Option<String>,
+    reason: Option<String>,
+    card: String,
+    seen_digest: String,
+    epoch: i64,
+    status: String,
+    requested_at: i64,
+    expires_at: i64,
+    changed_at: Option<i64>,
+    void_cause: Option<String>,
+}
+
+/// A record together with what the guard looks at besides.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    pub approval: Approval,
+    pub epoch: i64,
+    /// The card exactly as stored; the digest of what was seen is made from these bytes.
+    pub card_text: String,
+    pub decisions: Vec<DecisionRow>,
+}
+
+const SELECT: &str = "select id, site_id, tool, tool_version, arguments, args_hash, state_hash, state_rev, caller_kind, caller_id, surface, conversation, reason, card,
+    seen_digest, epoch, status, requested_at, expires_at, changed_at, void_cause from approvals where id = $1";
+
+pub async fn get(pool: &AnyPool, id: &ApprovalId) -> Result<Option<Stored>, StoreError> {
+    let mut connection = pool.acquire().await?;
+    read(&mut connection, id).await
+}
+
+/// The same inside a unit of work.
+pub async fn get_now(tx: &mut Tx, id: &ApprovalId) -> Result<Option<Stored>, StoreError> {
+    read(tx.sql(), id).await
+}
+
+async fn read(db: &mut sqlx::AnyConnection, id: &ApprovalId) -> Result<Option<Stored>, StoreError> {
+    let Some(row) = sqlx::query_as::<_, ApprovalRow>(SELECT)
+        .bind(id.as_str())
+        .fetch_optional(&mut *db)
+        .await?
+    else {
+        return Ok(None);
+    };
+    let decisions: Vec<DecisionRow> =
+        sqlx::query_as("select id, approval_id, person_id, person_name, verdict, via, seen_digest, reason, at, mac from decisions where approval_id = $1 order by at, id")
+            .bind(id.as_str())
+            .fetch_all(&mut *db)
+            .await?;
+    let receipt: Option<(String, Option<String>, Option<String>, i64)> =
+        if row.status == Status::Redeemed.as_str() {
+            sqlx::query_as("select outcome, result, error, at from receipts where approval_id = $1")
+                .bind(id.as_str())
+                .fetch_optional(&mut *db)
+                .await?
+        } else {
+            None
+        };
+    Ok(Some(stored(row, decisions, receipt)?))
+}
+
+fn stored(
+    row: ApprovalRow,
+    decisions: Vec<DecisionRow>,
+    receipt: Option<(String, Option<String>, Option<String>, i64)>,
+) -> Result<Stored, StoreError> {
+    let bad = |column| StoreError::Inconsistent {
+        table: "approvals",
+        column,
+        id: row.id.clone(),
+    };
+    let at = Timestamp(row.changed_at.unwrap_or(row.requested_at));
+    let told = decisions
+        .iter()
+        .map(|d| decision(d, &row.id))
+        .collect::<Result<Vec<_>, _>>()?;
+    let state = match Status::from_text(&row.status).ok_or_else(|| bad("status"))? {
+        Status::Pending => State::Pending,
+        Status::Approved => State::Approved { at },
+        Status::Denied => State::Denied {
+            at,
+            reason: told
+                .iter()
+                .rev()
+                .find(|d| d.decision == Verdict::Deny)
+                .and_then(|d| d.reason.clone()),
+        },
+        Status::Expired => State::Expired { at },
+        Status::Voided => State::Voided {
+            at,
+            cause: row
+                .void_cause
+                .as_deref()
+                .and_then(VoidCause::from_text)
+                .ok_or_else(|| bad("void_cause"))?,
+        },
+        Status::Cancelled => State::Cancelled { at },
+        Status::Redeemed => State::Redeemed {
+            at,
+            receipt: receipt_of(receipt.ok_or_else(|| bad("receipt_id"))?, &row.id)?,
+        },
+    };
+    let approval = Approval {
+        state,
+        decisions: told,
+        site: SiteId::new(&row.site_id),
+        tool: row.tool.clone(),
+        tool_version: row.tool_version.clone(),
+        arguments: serde_json::from_str(&row.arguments).map_err(|_| bad("arguments"))?,
+        args_hash: Digest::from_text(&row.args_hash),
+        state_hash: Digest::from_text(&row.state_hash),
+        state_rev: row.state_rev,
+        seen_digest: Digest::from_text(&row.seen_digest),
+        caller_kind: CallerKind::from_text(&row.caller_kind).ok_or_else(|| bad("caller_kind"))?,
+        caller_id: row.caller_id.clone(),
+        surface: Surface::from_text(&row.surface).ok_or_else(|| bad("surface"))?,
+        conversation: row.conversation.clone(),
+        reason: row.reason.clone(),
+        card: serde_json::from_str(&row.card).map_err(|_| bad("card"))?,
+        requested_at: Timestamp(row.requested_at),
+        expires_at: Timestamp(row.expires_at),
+        id: ApprovalId::new(&row.id),
+    };
+    Ok(Stored {
+        approval,
+        epoch: row.epoch,
+        card_text: row.card,
+        decisions,
+    })
+}
+
+fn decision(row: &DecisionRow, approval: &str) -> Result<Decision, StoreError> {
+    Ok(Decision {
+        by: DecidedBy {
+            id: PersonId::new(&row.person_id),
+            name: row.person_name.clone(),
+        },
+        decision: known(
+            Verdict::from_text(&row.verdict),
+            "decisions",
+            "verdict",
+            approval,
+        )?,
+        via: known(Via::from_text(&row.via), "decisions", "via", approval)?,
+        at: Timestamp(row.at),
+        reason: row.reason.clone(),
+    })
+}
+
+fn receipt_of(
+    row: (String, Option<String>, Option<String>, i64),
+    approval: &str,
+) -> Result<Receipt, StoreError> {
+    let (outcome, result, error, at) = row;
+    let json = |column, text: Option<String>| {
+        text.map(|t| serde_json::from_str(&t))
+            .transpose()
+            .map_err(|_| StoreError::Inconsistent {
+                table: "receipts",
+                column,
+                id: approval.to_owned(),
+            })
+    };
+    let error: Option<serde_json::Value> = json("error", error)?;
+    Ok(Receipt {
+        outcome: known(
+            Outcome::from_text(&outcome),
+            "receipts",
+            "outcome",
+            approval,
+        )?,
+        at: Timestamp(at),
+        result: json("result", result)?,
+        error: error.map(serde_json::from_value).transpose().map_err(|_| {
+            StoreError::Inconsistent {
+                table: "receipts",
+                column: "error",
+                id: approval.to_owned(),
+            }
+        })?,
+    })
+}
+
+/// One row of a list.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct ListRow {
+    pub id: String,
+    pub site_id: String,
+    pub site_slug: String,
+    pub site_title: String,
+    pub sentence: String,
+    pub caller_name: String,
+    pub surface: String,
+    pub tool: String,
+    pub risk: String,
+    pub status: String,
+    pub requested_at: i64,
+    pub expires_at: i64,
+    pub changed_at: Option<i64>,
+    pub outcome: Option<String>,
+}
+
+/// What a list shows. Texts are compared with `''` meaning "any", so that one statement serves every filter.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Sites the viewer may see, or all of them.
+    pub person: Option<String>,
+    pub site: String,
+    pub tool: String,
+    pub agent: String,
+    /// Lower-case text within sentence or asker.
+    pub text: String,
+}
+
+/// Standing as readers compute it, so that an overdue row leaves the queue before the sweeper comes.
+macro_rules! list {
+    ($where:literal) => {
+        concat!(
+            "select a.id, a.site_id, s.slug as site_slug, s.title as site_title, a.sentence, a.caller_name, a.surface, a.tool, a.risk,
+                case when a.status in ('pending', 'approved') and a.expires_at <= $1 then 'expired' else a.status end as status,
+                a.requested_at, a.expires_at, a.changed_at, r.outcome
+             from approvals a join sites s on s.id = a.site_id left join receipts r on r.approval_id = a.id
+             where ($2 = '' or s.slug = $2 or s.id = $2) and ($3 = '' or a.tool = $3) and ($4 = '' or a.caller_name = $4)
+               and ($5 = '' or lower(a.sentence) like '%' || $5 || '%' or lower(a.caller_name) like '%' || $5 || '%')
+               and ($6 = '' or a.site_id in (select m.site_id from memberships m where m.person_id = $6)) and ",
+            $where
+        )
+    };
+}
+
+/// Pending ones, oldest-expiring first; `after` is (expires_at, id).
+pub async fn list_waiting(
+    pool: &AnyPool,
+    filter: &Filter,
+    after: (i64, &str),
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<ListRow>, StoreError> {
+    let sql = list!(
+        "a.status = 'pending' and a.expires_at > $1 and (a.expires_at > $7 or (a.expires_at = $7 and a.id > $8)) order by a.expires_at, a.id limit $9"
+    );
+    Ok(bind_filter(sqlx::query_as(sql), filter, now)
+        .bind(after.0)
+        .bind(after.1)
+        .bind(limit)
+        .fetch_all(pool)
+        .await?)
+}
+
+/// Those with one standing (or `''` for all), newest first; `before` is (requested_at, id).
+pub async fn list_by_standing(
+    pool: &AnyPool,
+    filter: &Filter,
+    standings: (&str, &str),
+    before: (i64, &str),
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<ListRow>, StoreError> {
+    let sql = list!(
+        "($10 = '' or (case when a.status in ('pending', 'approved') and a.expires_at <= $1 then 'expired' else a.status end) in ($10, $11))
+         and (a.requested_at < $7 or (a.requested_at = $7 and a.id < $8)) order by a.requested_at desc, a.id desc limit $9"
+    );
+    Ok(bind_filter(sqlx::query_as(sql), filter, now)
+        .bind(before.0)
+        .bind(before.1)
+        .bind(limit)
+        .bind(standings.0)
+        .bind(standings.1)
+        .fetch_all(pool)
+        .await?)
+}
+
+type Query<'q, T> = sqlx::query::QueryAs<'q, Any, T, sqlx::any::AnyArguments>;
+
+fn bind_filter<'q, T>(query: Query<'q, T>, filter: &Filter, now: Timestamp) -> Query<'q, T> {
+    query
+        .bind(now.ms())
+        .bind(filter.site.clone())
+        .bind(filter.tool.clone())
+        .bind(filter.agent.clone())
+        .bind(filter.text.clone())
+        .bind(filter.person.clone().unwrap_or_default())
+}
+
+/// How many there are of each standing, for the tabs.
+pub async fn counts(
+    pool: &AnyPool,
+    filter: &Filter,
+    now: Timestamp,
+) -> Result<Vec<(String, i64)>, StoreError> {
+    let sql = "select (case when a.status in ('pending', 'approved') and a.expires_at <= $1 then 'expired' else a.status end) as standing, count(*)
+        from approvals a join sites s on s.id = a.site_id
+        where ($2 = '' or s.slug = $2 or s.id = $2) and ($3 = '' or a.tool = $3) and ($4 = '' or a.caller_name = $4)
+          and ($5 = '' or lower(a.sentence) like '%' || $5 || '%' or lower(a.caller_name) like '%' || $5 || '%')
+          and ($6 = '' or a.site_id in (select m.site_id from memberships m where m.person_id = $6))
+        group by 1";
+    Ok(bind_filter(sqlx::query_as(sql), filter, now)
+        .fetch_all(pool)
+        .await?)
+}
+
+/// Pending ones on the sites where a person may decide; for the badge.
+pub async fn waiting_for(
+    pool: &AnyPool,
+    person: Option<&str>,
+    site: Option<&str>,
+    now: Timestamp,
+) -> Result<i64, StoreError> {
+    let sql = "select count(*) from approvals a join sites s on s.id = a.site_id
+        where a.status = 'pending' and a.expires_at > $1 and ($2 = '' or a.site_id = $2)
+          and ($3 = '' or a.site_id in (select m.site_id from memberships m where m.person_id = $3 and m.role in ('approver', 'owner')))";
+    let row = sqlx::query(sql)
+        .bind(now.ms())
+        .bind(site.unwrap_or_default())
+        .bind(person.unwrap_or_default())
+        .fetch_one(pool)
+        .await?;
+    Ok(row.try_get(0)?)
+}
+
+pub async fn pending_by_agent(
+    pool: &AnyPool,
+    agent: &str,
+    now: Timestamp,
+) -> Result<i64, StoreError> {
+    let sql = "select count(*) from approvals where caller_kind = 'agent' and caller_id = $1 and status = 'pending' and expires_at > $2";
+    Ok(sqlx::query(sql)
+        .bind(agent)
+        .bind(now.ms())
+        .fetch_one(pool)
+        .await?
+        .try_get(0)?)
+}
+
+/// Other requests for the same call by anyone, newest first.
+pub async fn same_call(
+    pool: &AnyPool,
+    approval: &Approval,
+    limit: i64,
+) -> Result<Vec<String>, StoreError> {
+    let sql = "select id from approvals where site_id = $1 and tool = $2 and args_hash = $3 and id <> $4 order by requested_at desc limit $5";
+    ids(sqlx::query(sql)
+        .bind(approval.site.as_str())
+        .bind(&approval.tool)
+        .bind(approval.args_hash.as_str())
+        .bind(approval.id.as_str())
+        .bind(limit)
+        .fetch_all(pool)
+        .await?)
+}
+
+/// A later open request by the same caller with the same tool, for "there is a newer one".
+pub async fn newer_open(
+    pool: &AnyPool,
+    approval: &Approval,
+    now: Timestamp,
+) -> Result<Option<String>, StoreError> {
+    let sql = "select id from approvals where site_id = $1 and tool = $2 and caller_kind = $3 and caller_id = $4 and id <> $5 and requested_at >= $6
+        and status in ('pending', 'approved') and expires_at > $7 order by requested_at desc limit 1";
+    let row = sqlx::query(sql)
+        .bind(approval.site.as_str())
+        .bind(&approval.tool)
+        .bind(approval.caller_kind.as_str())
+        .bind(&approval.caller_id)
+        .bind(approval.id.as_str())
+        .bind(approval.requested_at.ms())
+        .bind(now.ms())
+        .fetch_optional(pool)
+        .await?;
+    row.map(|row| row.try_get(0))
+        .transpose()
+        .map_err(Into::into)
+}
+
+/// One list row by id, where the filter lets the viewer see it.
+pub async fn list_one(
+    pool: &AnyPool,
+    id: &str,
+    now: Timestamp,
+) -> Result<Option<ListRow>, StoreError> {
+    let sql = list!("a.id = $7");
+    Ok(bind_filter(sqlx::query_as(sql), &Filter::default(), now)
+        .bind(id)
+        .fetch_optional(pool)
+        .await?)
+}
+
+/// Redeemed approvals with what ran for them, for the verifier.
+pub async fn redeemed_without_receipt(pool: &AnyPool) -> Result<Vec<String>, StoreError> {
+    ids(sqlx::query("select a.id from approvals a left join receipts r on r.approval_id = a.id and r.id = a.receipt_id where a.status = 'redeemed' and r.id is null").fetch_all(pool).await?)
+}
+
+fn ids(rows: Vec<sqlx::any::AnyRow>) -> Result<Vec<String>, StoreError> {
+    rows.iter()
+        .map(|row| row.try_get(0).map_err(Into::into))
+        .collect()
+}

@@ -1,0 +1,357 @@
+//! SQL for the draft: nodes and their immutable revisions.
+
+use super::{StoreError, Tx};
+use sqlx::{Any, AnyPool, Executor, Row as _};
+
+/// A node as it stands in the draft, without its body.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct NodeRow {
+    pub id: String,
+    pub site_id: String,
+    pub parent: String,
+    pub slug: String,
+    pub kind: String,
+    pub position: i64,
+    pub title: String,
+    pub rev: i64,
+    pub hash: String,
+    pub state_rev: i64,
+    pub updated_at: i64,
+    pub deleted_at: Option<i64>,
+}
+
+/// A node as it once was, whole.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct RevisionRow {
+    pub node_id: String,
+    pub rev: i64,
+    pub site_id: String,
+    pub parent: String,
+    pub slug: String,
+    pub kind: String,
+    pub position: i64,
+    pub title: String,
+    pub body: String,
+    pub fields: String,
+    pub hash: String,
+    pub removed: i64,
+    pub state_rev: i64,
+    pub created_at: i64,
+    pub author: String,
+    pub author_name: String,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!("select id, site_id, parent, slug, kind, position, title, rev, hash, state_rev, updated_at, deleted_at from nodes ", $rest)
+    };
+}
+
+macro_rules! select_revision {
+    ($rest:literal) => {
+        concat!(
+            "select node_id, rev, site_id, parent, slug, kind, position, title, body, fields, hash, removed, state_rev, created_at, author, author_name from node_revisions ",
+            $rest
+        )
+    };
+}
+
+pub async fn get(
+    db: impl Executor<'_, Database = Any>,
+    site: &str,
+    node: &str,
+) -> Result<Option<NodeRow>, StoreError> {
+    Ok(sqlx::query_as(select!(
+        "where id = $1 and site_id = $2 and deleted_at is null"
+    ))
+    .bind(node)
+    .bind(site)
+    .fetch_optional(db)
+    .await?)
+}
+
+/// Also a removed one, so that history can name it.
+pub async fn get_ever(
+    db: impl Executor<'_, Database = Any>,
+    site: &str,
+    node: &str,
+) -> Result<Option<NodeRow>, StoreError> {
+    Ok(sqlx::query_as(select!("where id = $1 and site_id = $2"))
+        .bind(node)
+        .bind(site)
+        .fetch_optional(db)
+        .await?)
+}
+
+pub async fn revision(
+    db: impl Executor<'_, Database = Any>,
+    site: &str,
+    node: &str,
+    rev: i64,
+) -> Result<Option<RevisionRow>, StoreError> {
+    Ok(sqlx::query_as(select_revision!(
+        "where node_id = $1 and rev = $2 and site_id = $3"
+    ))
+    .bind(node)
+    .bind(rev)
+    .bind(site)
+    .fetch_optional(db)
+    .await?)
+}
+
+pub async fn revisions(
+    pool: &AnyPool,
+    site: &str,
+    node: &str,
+    limit: i64,
+) -> Result<Vec<RevisionRow>, StoreError> {
+    let sql = select_revision!("where node_id = $1 and site_id = $2 order by rev desc limit $3");
+    Ok(sqlx::query_as(sql)
+        .bind(node)
+        .bind(site)
+        .bind(limit)
+        .fetch_all(pool)
+        .await?)
+}
+
+pub async fn children(
+    db: impl Executor<'_, Database = Any>,
+    site: &str,
+    parent: &str,
+) -> Result<Vec<NodeRow>, StoreError> {
+    let sql = select!(
+        "where site_id = $1 and parent = $2 and deleted_at is null order by position, slug"
+    );
+    Ok(sqlx::query_as(sql)
+        .bind(site)
+        .bind(parent)
+        .fetch_all(db)
+        .await?)
+}
+
+pub async fn child_by_slug(
+    db: impl Executor<'_, Database = Any>,
+    site: &str,
+    parent: &str,
+    slug: &str,
+) -> Result<Option<NodeRow>, StoreError> {
+    let sql = select!("where site_id = $1 and parent = $2 and slug = $3 and deleted_at is null");
+    Ok(sqlx::query_as(sql)
+        .bind(site)
+        .bind(parent)
+        .bind(slug)
+        .fetch_optional(db)
+        .await?)
+}
+
+pub async fn child_count(
+    db: impl Executor<'_, Database = Any>,
+    site: &str,
+    parent: &str,
+) -> Result<i64, StoreError> {
+    let row = sqlx::query(
+        "select count(*) from nodes where site_id = $1 and parent = $2 and deleted_at is null",
+    )
+    .bind(site)
+    .bind(parent)
+    .fetch_one(db)
+    .await?;
+    Ok(row.try_get(0)?)
+}
+
+pub async fn position_max(
+    db: impl Executor<'_, Database = Any>,
+    site: &str,
+    parent: &str,
+) -> Result<i64, StoreError> {
+    let row = sqlx::query(
+        "select max(position) from nodes where site_id = $1 and parent = $2 and deleted_at is null",
+    )
+    .bind(site)
+    .bind(parent)
+    .fetch_one(db)
+    .await?;
+    Ok(row.try_get::<Option<i64>, _>(0)?.unwrap_or(0))
+}
+
+/// A page of the whole draft, siblings together in their order; `after` is (parent, position, slug).
+pub async fn page(
+    pool: &AnyPool,
+    site: &str,
+    parent: Option<&str>,
+    after: Option<(String, i64, String)>,
+    limit: i64,
+) -> Result<Vec<NodeRow>, StoreError> {
+    let (after_parent, after_position, after_slug) =
+        after.unwrap_or((String::new(), i64::MIN, String::new()));
+    let rows = match parent {
+        Some(parent) => {
+            let sql = select!(
+                "where site_id = $1 and parent = $2 and deleted_at is null and (position > $3 or (position = $3 and slug > $4)) order by parent, position, slug limit $5"
+            );
+            sqlx::query_as(sql)
+                .bind(site)
+                .bind(parent)
+                .bind(after_position)
+                .bind(after_slug)
+                .bind(limit)
+                .fetch_all(pool)
+                .await?
+        }
+        None => {
+            let sql = select!(
+                "where site_id = $1 and deleted_at is null and (parent > $2 or (parent = $2 and (position > $3 or (position = $3 and slug > $4)))) order by parent, position, slug limit $5"
+            );
+            sqlx::query_as(sql)
+                .bind(site)
+                .bind(after_parent)
+                .bind(after_position)
+                .bind(after_slug)
+                .bind(limit)
+                .fetch_all(pool)
+                .await?
+        }
+    };
+    Ok(rows)
+}
+
+/// What changed in the draft since the site's counter stood at `state_rev`, removals included.
+pub async fn changed_since(
+    pool: &AnyPool,
+    site: &str,
+    state_rev: i64,
+    limit: i64,
+) -> Result<Vec<NodeRow>, StoreError> {
+    let sql = select!("where site_id = $1 and state_rev > $2 order by state_rev desc, id limit $3");
+    Ok(sqlx::query_as(sql)
+        .bind(site)
+        .bind(state_rev)
+        .bind(limit)
+        .fetch_all(pool)
+        .await?)
+}
+
+/// A node with everything under it, parents first.
+pub async fn subtree(
+    db: impl Executor<'_, Database = Any>,
+    site: &str,
+    node: &str,
+) -> Result<Vec<NodeRow>, StoreError> {
+    let sql = "with recursive tree (id, depth) as (
+            select id, 0 from nodes where id = $1 and site_id = $2 and deleted_at is null
+            union all
+            select n.id, tree.depth + 1 from tree join nodes n on n.site_id = $2 and n.parent = tree.id and n.deleted_at is null
+        )
+        select n.id, n.site_id, n.parent, n.slug, n.kind, n.position, n.title, n.rev, n.hash, n.state_rev, n.updated_at, n.deleted_at
+        from tree join nodes n on n.id = tree.id order by tree.depth, n.position, n.slug";
+    Ok(sqlx::query_as(sql)
+        .bind(node)
+        .bind(site)
+        .fetch_all(db)
+        .await?)
+}
+
+/// The node's ancestors from the top down, itself last; removed ones too, so that a removed page still has its address.
+pub async fn lineage(
+    db: impl Executor<'_, Database = Any>,
+    site: &str,
+    node: &str,
+) -> Result<Vec<NodeRow>, StoreError> {
+    let sql = "with recursive up (id, parent, height) as (
+            select id, parent, 0 from nodes where id = $1 and site_id = $2
+            union all
+            select n.id, n.parent, up.height + 1 from up join nodes n on n.id = up.parent and n.site_id = $2
+        )
+        select n.id, n.site_id, n.parent, n.slug, n.kind, n.position, n.title, n.rev, n.hash, n.state_rev, n.updated_at, n.deleted_at
+        from up join nodes n on n.id = up.id order by up.height desc";
+    Ok(sqlx::query_as(sql)
+        .bind(node)
+        .bind(site)
+        .fetch_all(db)
+        .await?)
+}
+
+/// Every element of the draft's state, for the verifier.
+pub async fn elements(
+    pool: &AnyPool,
+    site: &str,
+) -> Result<Vec<(String, i64, String)>, StoreError> {
+    Ok(
+        sqlx::query_as("select id, rev, hash from nodes where site_id = $1 and deleted_at is null")
+            .bind(site)
+            .fetch_all(pool)
+            .await?,
+    )
+}
+
+/// Returns false where a sibling has the slug.
+pub async fn insert(tx: &mut Tx, node: &NodeRow) -> Result<bool, StoreError> {
+    let done = sqlx::query(
+        "insert into nodes (id, site_id, parent, slug, kind, position, title, rev, hash, state_rev, updated_at, deleted_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, null) on conflict do nothing",
+    )
+    .bind(&node.id)
+    .bind(&node.site_id)
+    .bind(&node.parent)
+    .bind(&node.slug)
+    .bind(&node.kind)
+    .bind(node.position)
+    .bind(&node.title)
+    .bind(node.rev)
+    .bind(&node.hash)
+    .bind(node.state_rev)
+    .bind(node.updated_at)
+    .execute(tx.sql())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Moves a node to its next revision; the guard on `old_rev` makes a lost update impossible.
+pub async fn update(tx: &mut Tx, node: &NodeRow, old_rev: i64) -> Result<bool, StoreError> {
+    let done = sqlx::query(
+        "update nodes set parent = $1, slug = $2, kind = $3, position = $4, title = $5, rev = $6, hash = $7, state_rev = $8, updated_at = $9, deleted_at = $10
+         where id = $11 and site_id = $12 and rev = $13",
+    )
+    .bind(&node.parent)
+    .bind(&node.slug)
+    .bind(&node.kind)
+    .bind(node.position)
+    .bind(&node.title)
+    .bind(node.rev)
+    .bind(&node.hash)
+    .bind(node.state_rev)
+    .bind(node.updated_at)
+    .bind(node.deleted_at)
+    .bind(&node.id)
+    .bind(&node.site_id)
+    .bind(old_rev)
+    .execute(tx.sql())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+pub async fn insert_revision(tx: &mut Tx, revision: &RevisionRow) -> Result<(), StoreError> {
+    sqlx::query(
+        "insert into node_revisions (node_id, rev, site_id, parent, slug, kind, position, title, body, fields, hash, removed, state_rev, created_at, author, author_name)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+    )
+    .bind(&revision.node_id)
+    .bind(revision.rev)
+    .bind(&revision.site_id)
+    .bind(&revision.parent)
+    .bind(&revision.slug)
+    .bind(&revision.kind)
+    .bind(revision.position)
+    .bind(&revision.title)
+    .bind(&revision.body)
+    .bind(&revision.fields)
+    .bind(&revision.hash)
+    .bind(revision.removed)
+    .bind(revision.state_rev)
+    .bind(revision.created_at)
+    .bind(&revision.author)
+    .bind(&revision.author_name)
+    .execute(tx.sql())
+    .await?;
+    Ok(())
+}

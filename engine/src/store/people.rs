@@ -1,0 +1,141 @@
+//! SQL for people and their links.
+
+use super::{StoreError, Tx};
+use cloudhal_domain::time::Timestamp;
+use sqlx::{Any, AnyPool, Executor, Row as _};
+
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct PersonRow {
+    pub id: String,
+    pub email: String,
+    pub name: String,
+    pub password_hash: Option<String>,
+    pub session_key: String,
+    pub workspace_owner: i64,
+    pub created_at: i64,
+    pub disabled_at: Option<i64>,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!("select id, email, name, password_hash, session_key, workspace_owner, created_at, disabled_at from people ", $rest)
+    };
+}
+
+/// The instance row exists from the first start on.
+pub async fn ensure_instance(tx: &mut Tx, now: Timestamp) -> Result<(), StoreError> {
+    sqlx::query(
+        "insert into instance (id, epoch, created_at) values (1, 1, $1) on conflict do nothing",
+    )
+    .bind(now.ms())
+    .execute(tx.sql())
+    .await?;
+    Ok(())
+}
+
+pub async fn count(pool: &AnyPool) -> Result<i64, StoreError> {
+    Ok(sqlx::query("select count(*) from people")
+        .fetch_one(pool)
+        .await?
+        .try_get(0)?)
+}
+
+pub async fn count_now(tx: &mut Tx) -> Result<i64, StoreError> {
+    Ok(sqlx::query("select count(*) from people")
+        .fetch_one(tx.sql())
+        .await?
+        .try_get(0)?)
+}
+
+pub async fn by_id(
+    db: impl Executor<'_, Database = Any>,
+    id: &str,
+) -> Result<Option<PersonRow>, StoreError> {
+    Ok(sqlx::query_as(select!("where id = $1"))
+        .bind(id)
+        .fetch_optional(db)
+        .await?)
+}
+
+pub async fn by_email(pool: &AnyPool, email_key: &str) -> Result<Option<PersonRow>, StoreError> {
+    Ok(sqlx::query_as(select!("where email_key = $1"))
+        .bind(email_key)
+        .fetch_optional(pool)
+        .await?)
+}
+
+pub async fn owners(pool: &AnyPool) -> Result<Vec<PersonRow>, StoreError> {
+    Ok(sqlx::query_as(select!(
+        "where workspace_owner = 1 and disabled_at is null order by created_at"
+    ))
+    .fetch_all(pool)
+    .await?)
+}
+
+/// Returns false where the e-mail address is taken.
+pub async fn insert(tx: &mut Tx, person: &PersonRow, email_key: &str) -> Result<bool, StoreError> {
+    let done = sqlx::query(
+        "insert into people (id, email, email_key, name, password_hash, session_key, workspace_owner, created_at, disabled_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, null) on conflict do nothing",
+    )
+    .bind(&person.id)
+    .bind(&person.email)
+    .bind(email_key)
+    .bind(&person.name)
+    .bind(person.password_hash.as_deref())
+    .bind(&person.session_key)
+    .bind(person.workspace_owner)
+    .bind(person.created_at)
+    .execute(tx.sql())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+pub async fn insert_link(
+    tx: &mut Tx,
+    token_hash: &str,
+    purpose: &str,
+    person: Option<&str>,
+    now: Timestamp,
+    expires_at: Timestamp,
+) -> Result<(), StoreError> {
+    sqlx::query("insert into sign_in_links (token_hash, purpose, person_id, created_at, expires_at, used_at) values ($1, $2, $3, $4, $5, null)")
+        .bind(token_hash)
+        .bind(purpose)
+        .bind(person)
+        .bind(now.ms())
+        .bind(expires_at.ms())
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}
+
+/// Spends a link; the guard is the whole condition. Returns whom it signs in (`Some(None)` for set-up).
+pub async fn spend_link(
+    tx: &mut Tx,
+    token_hash: &str,
+    purpose: &str,
+    now: Timestamp,
+) -> Result<Option<Option<String>>, StoreError> {
+    let sql = "update sign_in_links set used_at = $1 where token_hash = $2 and purpose = $3 and used_at is null and expires_at > $1 returning person_id";
+    let row = sqlx::query(sql)
+        .bind(now.ms())
+        .bind(token_hash)
+        .bind(purpose)
+        .fetch_optional(tx.sql())
+        .await?;
+    row.map(|row| row.try_get(0))
+        .transpose()
+        .map_err(Into::into)
+}
+
+/// Earlier set-up links end when a new one is made or the first person exists.
+pub async fn end_set_up_links(tx: &mut Tx, now: Timestamp) -> Result<(), StoreError> {
+    sqlx::query(
+        "update sign_in_links set used_at = $1 where purpose = 'set_up' and used_at is null",
+    )
+    .bind(now.ms())
+    .execute(tx.sql())
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,237 @@
+//! SQL for sites, their states and memberships.
+
+use super::{StoreError, Tx};
+use cloudhal_domain::id::{PersonId, SiteId};
+use sqlx::{AnyPool, Row as _};
+
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct SiteRow {
+    pub id: String,
+    pub slug: String,
+    pub title: String,
+    pub description: String,
+    pub settings_rev: i64,
+    pub live_version: Option<i64>,
+    pub next_version: i64,
+    pub state_rev: i64,
+    pub node_count: i64,
+    pub state_hash: String,
+    pub created_at: i64,
+    pub deleted_at: Option<i64>,
+}
+
+macro_rules! columns {
+    ($before:literal, $after:literal) => {
+        concat!($before, " id, slug, title, description, settings_rev, live_version, next_version, state_rev, node_count, state_hash, created_at, deleted_at ", $after)
+    };
+}
+
+/// The first statement of every unit that writes to a site: it takes the row's lock and reads it.
+pub async fn lock(tx: &mut Tx, id: &SiteId) -> Result<Option<SiteRow>, StoreError> {
+    let sql = columns!(
+        "update sites set state_rev = state_rev where id = $1 and deleted_at is null returning",
+        ""
+    );
+    Ok(sqlx::query_as(sql)
+        .bind(id.as_str())
+        .fetch_optional(tx.sql())
+        .await?)
+}
+
+/// A tombstone still has records; redeeming a repeat reads it.
+pub async fn by_id(pool: &AnyPool, id: &SiteId) -> Result<Option<SiteRow>, StoreError> {
+    Ok(
+        sqlx::query_as(columns!("select", "from sites where id = $1"))
+            .bind(id.as_str())
+            .fetch_optional(pool)
+            .await?,
+    )
+}
+
+pub async fn by_slug(pool: &AnyPool, slug: &str) -> Result<Option<SiteRow>, StoreError> {
+    Ok(sqlx::query_as(columns!(
+        "select",
+        "from sites where slug = $1 and deleted_at is null"
+    ))
+    .bind(slug)
+    .fetch_optional(pool)
+    .await?)
+}
+
+/// Whether a deleted site once had this slug.
+pub async fn is_gone(pool: &AnyPool, slug: &str) -> Result<bool, StoreError> {
+    let row = sqlx::query("select count(*) from sites where slug = $1 and deleted_at is not null")
+        .bind(slug)
+        .fetch_one(pool)
+        .await?;
+    Ok(row.try_get::<i64, _>(0)? > 0)
+}
+
+pub async fn all(pool: &AnyPool) -> Result<Vec<SiteRow>, StoreError> {
+    Ok(sqlx::query_as(columns!(
+        "select",
+        "from sites where deleted_at is null order by title, id"
+    ))
+    .fetch_all(pool)
+    .await?)
+}
+
+/// Deleted ones included, for the verifier.
+pub async fn all_ever(pool: &AnyPool) -> Result<Vec<SiteRow>, StoreError> {
+    Ok(
+        sqlx::query_as(columns!("select", "from sites order by created_at, id"))
+            .fetch_all(pool)
+            .await?,
+    )
+}
+
+pub async fn of_person(pool: &AnyPool, person: &PersonId) -> Result<Vec<SiteRow>, StoreError> {
+    let sql = columns!(
+        "select",
+        "from sites where deleted_at is null and id in (select site_id from memberships where person_id = $1) order by title, id"
+    );
+    Ok(sqlx::query_as(sql)
+        .bind(person.as_str())
+        .fetch_all(pool)
+        .await?)
+}
+
+pub async fn of_agent(pool: &AnyPool, agent: &str) -> Result<Vec<SiteRow>, StoreError> {
+    let sql = columns!(
+        "select",
+        "from sites where deleted_at is null and id in (select site_id from agent_sites where agent_id = $1) order by title, id"
+    );
+    Ok(sqlx::query_as(sql).bind(agent).fetch_all(pool).await?)
+}
+
+/// Returns false where the slug is taken.
+pub async fn insert(
+    tx: &mut Tx,
+    site: &SiteRow,
+    lanes: &str,
+    digest_version: i64,
+) -> Result<bool, StoreError> {
+    let done = sqlx::query(
+        "insert into sites (id, slug, title, description, settings_rev, live_version, next_version, state_rev, node_count, state_hash, policy, created_at, deleted_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, '{}', $11, null) on conflict do nothing",
+    )
+    .bind(&site.id)
+    .bind(&site.slug)
+    .bind(&site.title)
+    .bind(&site.description)
+    .bind(site.settings_rev)
+    .bind(site.live_version)
+    .bind(site.next_version)
+    .bind(site.state_rev)
+    .bind(site.node_count)
+    .bind(&site.state_hash)
+    .bind(site.created_at)
+    .execute(tx.sql())
+    .await?;
+    if done.rows_affected() == 0 {
+        return Ok(false);
+    }
+    sqlx::query("insert into site_states (site_id, digest_version, lanes) values ($1, $2, $3)")
+        .bind(&site.id)
+        .bind(digest_version)
+        .bind(lanes)
+        .execute(tx.sql())
+        .await?;
+    Ok(true)
+}
+
+/// Writes back a locked site after a change.
+pub async fn settle(tx: &mut Tx, site: &SiteRow) -> Result<(), StoreError> {
+    sqlx::query(
+        "update sites set title = $1, description = $2, settings_rev = $3, live_version = $4, next_version = $5, state_rev = $6, node_count = $7, state_hash = $8, deleted_at = $9
+         where id = $10",
+    )
+    .bind(&site.title)
+    .bind(&site.description)
+    .bind(site.settings_rev)
+    .bind(site.live_version)
+    .bind(site.next_version)
+    .bind(site.state_rev)
+    .bind(site.node_count)
+    .bind(&site.state_hash)
+    .bind(site.deleted_at)
+    .bind(&site.id)
+    .execute(tx.sql())
+    .await?;
+    Ok(())
+}
+
+pub async fn lanes(tx: &mut Tx, site: &str) -> Result<Option<String>, StoreError> {
+    let row = sqlx::query("select lanes from site_states where site_id = $1")
+        .bind(site)
+        .fetch_optional(tx.sql())
+        .await?;
+    row.map(|row| row.try_get(0))
+        .transpose()
+        .map_err(Into::into)
+}
+
+pub async fn stored_lanes(pool: &AnyPool, site: &str) -> Result<Option<String>, StoreError> {
+    let row = sqlx::query("select lanes from site_states where site_id = $1")
+        .bind(site)
+        .fetch_optional(pool)
+        .await?;
+    row.map(|row| row.try_get(0))
+        .transpose()
+        .map_err(Into::into)
+}
+
+pub async fn set_lanes(tx: &mut Tx, site: &str, lanes: &str) -> Result<(), StoreError> {
+    sqlx::query("update site_states set lanes = $1 where site_id = $2")
+        .bind(lanes)
+        .bind(site)
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}
+
+pub async fn role(
+    pool: &AnyPool,
+    site: &str,
+    person: &PersonId,
+) -> Result<Option<String>, StoreError> {
+    let row = sqlx::query("select role from memberships where site_id = $1 and person_id = $2")
+        .bind(site)
+        .bind(person.as_str())
+        .fetch_optional(pool)
+        .await?;
+    row.map(|row| row.try_get(0))
+        .transpose()
+        .map_err(Into::into)
+}
+
+/// The same inside a unit of work: what the role is at the moment of deciding.
+pub async fn role_now(
+    tx: &mut Tx,
+    site: &str,
+    person: &PersonId,
+) -> Result<Option<String>, StoreError> {
+    let row = sqlx::query("select role from memberships where site_id = $1 and person_id = $2")
+        .bind(site)
+        .bind(person.as_str())
+        .fetch_optional(tx.sql())
+        .await?;
+    row.map(|row| row.try_get(0))
+        .transpose()
+        .map_err(Into::into)
+}
+
+pub async fn add_member(
+    tx: &mut Tx,
+    site: &str,
+    person: &PersonId,
+    role: &str,
+) -> Result<(), StoreError> {
+    sqlx::query("insert into memberships (site_id, person_id, role) values ($1, $2, $3) on conflict do nothing")
+        .bind(site)
+        .bind(person.as_str())
+        .bind(role)
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,251 @@
+//! Units of work, and who runs them. See the module above for what is promised.
+
+use super::{Backend, Fail, StoreError};
+use crate::live::{Event, Live};
+use futures::{FutureExt as _, future::BoxFuture};
+use sqlx::{Any, AnyConnection, AnyPool, pool::PoolConnection};
+use std::panic::AssertUnwindSafe;
+use tokio::sync::{mpsc, oneshot};
+
+/// Units that may share one COMMIT on SQLite.
+const BATCH_MAX: usize = 64;
+const QUEUE_MAX: usize = 1024;
+
+/// One open transaction, lent to a unit of work.
+pub struct Tx {
+    connection: PoolConnection<Any>,
+    backend: Backend,
+    hints: Vec<Event>,
+}
+
+impl Tx {
+    pub(crate) fn sql(&mut self) -> &mut AnyConnection {
+        &mut self.connection
+    }
+
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    /// Says after COMMIT, to whoever waits in this process, what to look at again.
+    pub(crate) fn hint(&mut self, event: Event) {
+        self.hints.push(event);
+    }
+
+    /// Begins a part that may be undone on its own; what came before stays.
+    pub(crate) async fn begin_part(&mut self) -> Result<Part, StoreError> {
+        self.execute("savepoint part").await?;
+        Ok(Part {
+            hints: self.hints.len(),
+        })
+    }
+
+    pub(crate) async fn keep_part(&mut self, _: Part) -> Result<(), StoreError> {
+        self.execute("release savepoint part").await
+    }
+
+    pub(crate) async fn undo_part(&mut self, part: Part) -> Result<(), StoreError> {
+        self.hints.truncate(part.hints);
+        self.execute("rollback to savepoint part").await?;
+        self.execute("release savepoint part").await
+    }
+
+    async fn execute(&mut self, sql: &'static str) -> Result<(), StoreError> {
+        sqlx::query(sql).execute(&mut *self.connection).await?;
+        Ok(())
+    }
+
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        // Differs by necessity: SQLite must take its write lock at once, or a reader's snapshot could not be upgraded.
+        self.execute(if self.backend == Backend::Sqlite {
+            "begin immediate"
+        } else {
+            "begin"
+        })
+        .await
+    }
+}
+
+/// An open part of a unit. Dropped without being kept or undone it fails with its unit.
+#[must_use]
+pub(crate) struct Part {
+    hints: usize,
+}
+
+pub(super) type Finish = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+
+/// What a unit that has run asks of its transaction.
+pub(super) struct Ran {
+    keep: bool,
+    machinery_failed: bool,
+    finish: Finish,
+}
+
+pub(super) type Job = Box<dyn for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Ran> + Send>;
+
+#[derive(Clone)]
+pub(super) enum Writer {
+    Sqlite(mpsc::Sender<Job>),
+    Postgres(AnyPool, Live),
+}
+
+impl Writer {
+    pub(super) fn start(backend: Backend, pool: AnyPool, live: Live) -> Self {
+        match backend {
+            Backend::Postgres => Self::Postgres(pool, live),
+            Backend::Sqlite => {
+                let (jobs, queue) = mpsc::channel(QUEUE_MAX);
+                tokio::spawn(write_queue(pool, queue, live));
+                Self::Sqlite(jobs)
+            }
+        }
+    }
+
+    pub(super) async fn run<T, U>(&self, unit: U) -> Result<T, Fail>
+    where
+        T: Send + 'static,
+        U: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Fail>> + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |tx| {
+            Box::pin(async move {
+                let out = AssertUnwindSafe(unit(tx))
+                    .catch_unwind()
+                    .await
+                    .unwrap_or(Err(Fail::Store(StoreError::Stopped)));
+                Ran {
+                    keep: out.is_ok(),
+                    machinery_failed: matches!(out, Err(Fail::Store(_))),
+                    finish: Box::new(move |committed| {
+                        // Nobody may be waiting any more; the unit counts all the same.
+                        let _ = answer.send(
+                            out.and_then(|value| committed.map(|()| value).map_err(Fail::Store)),
+                        );
+                    }),
+                }
+            })
+        });
+        match self {
+            Self::Sqlite(jobs) => jobs.send(job).await.map_err(|_| StoreError::Stopped)?,
+            Self::Postgres(pool, live) => {
+                tokio::spawn(run_alone(pool.clone(), job, live.clone()));
+            }
+        }
+        answered.await.map_err(|_| StoreError::Stopped)?
+    }
+}
+
+/// PostgreSQL: one unit, one transaction. Without a connection the job is dropped and its asker told so.
+async fn run_alone(pool: AnyPool, job: Job, live: Live) {
+    let Ok(connection) = pool
+        .acquire()
+        .await
+        .inspect_err(|error| tracing::error!(%error, "no connection"))
+    else {
+        return;
+    };
+    let mut tx = Tx {
+        connection,
+        backend: Backend::Postgres,
+        hints: Vec::new(),
+    };
+    if let Err(error) = tx.begin().await {
+        tracing::error!(%error, "begin");
+        // Close rather than return a connection in an unknown state to the pool.
+        let _ = tx.connection.close().await;
+        return;
+    }
+    let ran = job(&mut tx).await;
+    let ended = tx
+        .execute(if ran.keep { "commit" } else { "rollback" })
+        .await;
+    let Tx {
+        connection, hints, ..
+    } = tx;
+    if ended.is_err() || ran.machinery_failed {
+        let _ = connection.close().await;
+    }
+    if ran.keep && ended.is_ok() {
+        live.committed(hints);
+    }
+    (ran.finish)(ended);
+}
+
+/// SQLite: takes what has queued up, runs it in one transaction, commits, answers.
+async fn write_queue(pool: AnyPool, mut queue: mpsc::Receiver<Job>, live: Live) {
+    while let Some(first) = queue.recv().await {
+        let connection = match pool.acquire().await {
+            Ok(connection) => connection,
+            Err(error) => {
+                // Dropping the job tells its asker; the next one tries again.
+                tracing::error!(%error, "no write connection");
+                continue;
+            }
+        };
+        let mut tx = Tx {
+            connection,
+            backend: Backend::Sqlite,
+            hints: Vec::new(),
+        };
+        if let Err(error) = run_batch(&mut tx, first, &mut queue, &live).await {
+            tracing::error!(%error, "batch");
+            let _ = tx.execute("rollback").await;
+        }
+    }
+}
+
+/// The first unit needs no savepoint: if it fails, the transaction holds nothing else. Returning an error drops the
+/// finishers of this batch, which tells their askers that nothing was kept.
+async fn run_batch(
+    tx: &mut Tx,
+    first: Job,
+    queue: &mut mpsc::Receiver<Job>,
+    live: &Live,
+) -> Result<(), StoreError> {
+    tx.begin().await?;
+    let mut done: Vec<Finish> = Vec::new();
+    let mut next = Some(first);
+    while let Some(job) = next.take() {
+        if done.is_empty() {
+            let ran = job(tx).await;
+            if ran.keep {
+                done.push(ran.finish);
+            } else {
+                tx.hints.clear();
+                tx.execute("rollback").await?;
+                (ran.finish)(Ok(()));
+                tx.begin().await?;
+            }
+        } else {
+            run_beside(tx, job, &mut done).await?;
+        }
+        if done.len() < BATCH_MAX {
+            next = queue.try_recv().ok();
+        }
+    }
+    if done.is_empty() {
+        return tx.execute("rollback").await;
+    }
+    tx.execute("commit").await?;
+    live.committed(std::mem::take(&mut tx.hints));
+    for finish in done {
+        finish(Ok(()));
+    }
+    Ok(())
+}
+
+async fn run_beside(tx: &mut Tx, job: Job, done: &mut Vec<Finish>) -> Result<(), StoreError> {
+    tx.execute("savepoint unit").await?;
+    let hints = tx.hints.len();
+    let ran = job(tx).await;
+    if ran.keep {
+        tx.execute("release savepoint unit").await?;
+        done.push(ran.finish);
+    } else {
+        tx.hints.truncate(hints);
+        tx.execute("rollback to savepoint unit").await?;
+        tx.execute("release savepoint unit").await?;
+        (ran.finish)(Ok(()));
+    }
+    Ok(())
+}

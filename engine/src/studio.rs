@@ -1,0 +1,826 @@
+//! What the Studio's screens show, as one question each. Reading only; whoever may not see a thing gets "not found".
+
+use crate::{
+    Engine, approvals,
+    authority::Author,
+    changes,
+    people::{self, Person},
+    sites::LockedSite,
+    store::{
+        agents as agents_sql, approvals as approvals_sql,
+        journal::{self as journal_sql, EntryRow},
+        nodes::{self as nodes_sql, NodeRow as StoredNode, RevisionRow as StoredRevision},
+        sites::{self as sites_sql, SiteRow as StoredSite},
+        versions as versions_sql,
+    },
+    tools::Run,
+};
+use cloudhal_domain::{
+    approval::{Approval, Status},
+    canonical,
+    card::{Asker, Card, Change, NodeChange, RevisionRef, Risk},
+    code::Refusal,
+    digest::Digest,
+    id::{AgentId, ApprovalId, NodeId, SiteId},
+    limits, link,
+    role::Role,
+    time::Timestamp,
+    tool::{CallerKind, Surface},
+    view::*,
+};
+use serde_json::{Value, json};
+
+/// Listed on the approval page; the rest of a larger change is counted and bound by its digest.
+const DIFFS_MAX: usize = limits::CARD_NODES_MAX;
+const HISTORY_MAX: i64 = 50;
+const RECENT_MAX: i64 = 8;
+
+pub async fn viewer(engine: &Engine, person: &Person) -> Result<Viewer, Refusal> {
+    let waiting = approvals_sql::waiting_for(
+        engine.store().read(),
+        person.filter().as_deref(),
+        None,
+        engine.now(),
+    )
+    .await?;
+    Ok(Viewer {
+        name: person.name().into(),
+        email: person.email().into(),
+        owner: person.is_workspace_owner(),
+        waiting,
+    })
+}
+
+pub async fn inbox(
+    engine: &Engine,
+    person: &Person,
+    query: InboxQuery,
+) -> Result<InboxPage, Refusal> {
+    let filter = approvals_sql::Filter {
+        person: person.filter(),
+        site: query.site.unwrap_or_default(),
+        tool: query.tool.unwrap_or_default(),
+        agent: query.agent.unwrap_or_default(),
+        text: query.text.unwrap_or_default().trim().to_lowercase(),
+    };
+    let (rows, next_cursor) = list(
+        engine,
+        &filter,
+        query.tab,
+        query.cursor.as_deref(),
+        limits::PAGE_ITEMS_DEFAULT,
+    )
+    .await?;
+    let by_standing = approvals_sql::counts(engine.store().read(), &filter, engine.now()).await?;
+    let count = |tab: Tab| {
+        by_standing
+            .iter()
+            .filter(|(s, _)| tab.statuses().iter().any(|t| t.as_str() == s))
+            .map(|(_, n)| n)
+            .sum()
+    };
+    Ok(InboxPage {
+        rows,
+        next_cursor,
+        counts: Tab::ALL.into_iter().map(|tab| (tab, count(tab))).collect(),
+        has_agents: !agents_sql::all(engine.store().read()).await?.is_empty(),
+        mcp_url: engine.mcp_url(),
+    })
+}
+
+/// One page of records, for the Studio and for `/api`.
+pub async fn list(
+    engine: &Engine,
+    filter: &approvals_sql::Filter,
+    tab: Tab,
+    cursor: Option<&str>,
+    limit: i64,
+) -> Result<(Vec<InboxRow>, Option<String>), Refusal> {
+    let standings = match tab.statuses() {
+        [one] => (one.as_str(), one.as_str()),
+        [one, other] => (one.as_str(), other.as_str()),
+        _ => ("", ""),
+    };
+    list_standings(engine, filter, standings, cursor, limit).await
+}
+
+/// The same by up to two standings; `("", "")` means all.
+pub async fn list_standings(
+    engine: &Engine,
+    filter: &approvals_sql::Filter,
+    standings: (&str, &str),
+    cursor: Option<&str>,
+    limit: i64,
+) -> Result<(Vec<InboxRow>, Option<String>), Refusal> {
+    let (db, now) = (engine.store().read(), engine.now());
+    let bad_cursor =
+        || crate::sites::invalid("/cursor", "this is not a nextCursor of an earlier page");
+    let place = cursor
+        .map(|text| {
+            text.split_once('.')
+                .and_then(|(at, id)| Some((at.parse::<i64>().ok()?, id)))
+                .ok_or_else(bad_cursor)
+        })
+        .transpose()?;
+    let waiting = standings.0 == Status::Pending.as_str();
+    let mut rows = if waiting {
+        approvals_sql::list_waiting(db, filter, place.unwrap_or((i64::MIN, "")), now, limit + 1)
+            .await?
+    } else {
+        approvals_sql::list_by_standing(
+            db,
+            filter,
+            standings,
+            place.unwrap_or((i64::MAX, "")),
+            now,
+            limit + 1,
+        )
+        .await?
+    };
+    let more = rows.len() as i64 > limit;
+    rows.truncate(limit as usize);
+    let next = rows.last().filter(|_| more).map(|row| {
+        format!(
+            "{}.{}",
+            if waiting {
+                row.expires_at
+            } else {
+                row.requested_at
+            },
+            row.id
+        )
+    });
+    Ok((rows.into_iter().filter_map(inbox_row).collect(), next))
+}
+
+fn inbox_row(row: approvals_sql::ListRow) -> Option<InboxRow> {
+    Some(InboxRow {
+        id: ApprovalId::new(row.id),
+        sentence: row.sentence,
+        site_slug: row.site_slug,
+        site_title: row.site_title,
+        asker: row.caller_name,
+        surface: Surface::from_text(&row.surface)?,
+        tool: row.tool,
+        risk: if row.risk == "irreversible" {
+            Risk::Irreversible
+        } else {
+            Risk::Reversible
+        },
+        status: Status::from_text(&row.status)?,
+        requested_at: Timestamp(row.requested_at),
+        expires_at: Timestamp(row.expires_at),
+        changed_at: row.changed_at.map(Timestamp),
+        outcome: row.outcome,
+    })
+}
+
+pub async fn approval(
+    engine: &Engine,
+    person: &Person,
+    id: &ApprovalId,
+) -> Result<ApprovalView, Refusal> {
+    let (db, now) = (engine.store().read(), engine.now());
+    let approval = approvals::for_person(engine, person, id).await?.approval;
+    let role = people::role_on(engine, person, &approval.site).await?;
+    let standing = approval.standing(now);
+    let mut earlier = Vec::new();
+    for other in approvals_sql::same_call(db, &approval, 5).await? {
+        earlier.extend(
+            approvals_sql::list_one(db, &other, now)
+                .await?
+                .and_then(inbox_row),
+        );
+    }
+    earlier.retain(|row| row.requested_at <= approval.requested_at);
+    let newer = if standing.is_open() {
+        None
+    } else {
+        approvals_sql::newer_open(db, &approval, now)
+            .await?
+            .map(ApprovalId::new)
+    };
+    let journal = journal_sql::of_approval(db, id.as_str()).await?;
+    Ok(ApprovalView {
+        arguments_text: canonical::text(&approval.arguments),
+        may_decide: role.is_some_and(Role::may_decide),
+        own_agent: approval
+            .card
+            .asker
+            .owner
+            .as_ref()
+            .is_some_and(|owner| owner.id == *person.id()),
+        diffs: diffs(engine, &approval).await?,
+        changed: if standing == Status::Voided {
+            changed(engine, &approval).await?
+        } else {
+            Vec::new()
+        },
+        newer,
+        earlier,
+        live_url: (standing == Status::Redeemed)
+            .then(|| engine.live_url(&approval.card.site.slug, "")),
+        journal: journal.iter().map(journal_row).collect(),
+        record: approval.record(now, engine.approval_url(id)),
+    })
+}
+
+async fn diffs(engine: &Engine, approval: &Approval) -> Result<Vec<NodeDiff>, Refusal> {
+    let Some(all) = &approval.card.changes else {
+        return Ok(Vec::new());
+    };
+    let mut diffs = Vec::new();
+    for change in all.nodes.iter().take(DIFFS_MAX) {
+        let old = revision(
+            engine,
+            approval.site.as_str(),
+            &change.node,
+            change.before.as_ref(),
+        )
+        .await?;
+        let new = revision(
+            engine,
+            approval.site.as_str(),
+            &change.node,
+            change.after.as_ref(),
+        )
+        .await?;
+        diffs.push(changes::node_diff(
+            change.clone(),
+            old.as_ref(),
+            new.as_ref(),
+        ));
+    }
+    Ok(diffs)
+}
+
+async fn revision(
+    engine: &Engine,
+    site: &str,
+    node: &NodeId,
+    side: Option<&RevisionRef>,
+) -> Result<Option<StoredRevision>, Refusal> {
+    match side {
+        Some(side) => {
+            Ok(nodes_sql::revision(engine.store().read(), site, node.as_str(), side.rev).await?)
+        }
+        None => Ok(None),
+    }
+}
+
+async fn changed(engine: &Engine, approval: &Approval) -> Result<Vec<ChangedNode>, Refusal> {
+    let (db, site) = (engine.store().read(), approval.site.as_str());
+    let mut changed = Vec::new();
+    for node in nodes_sql::changed_since(db, site, approval.state_rev, 20).await? {
+        let path = changes::path_of(&nodes_sql::lineage(db, site, &node.id).await?);
+        let what = if node.deleted_at.is_some() {
+            "removed"
+        } else if node.rev == 1 {
+            "added"
+        } else {
+            "edited"
+        };
+        changed.push(ChangedNode {
+            title: node.title,
+            path,
+            what: what.into(),
+        });
+    }
+    Ok(changed)
+}
+
+/// One side of a listed change, rendered for a sandboxed frame.
+pub async fn preview(
+    engine: &Engine,
+    person: &Person,
+    id: &ApprovalId,
+    node: &NodeId,
+    side: link::Side,
+) -> Result<String, Refusal> {
+    let approval = approvals::for_person(engine, person, id).await?.approval;
+    let change = approval
+        .card
+        .changes
+        .as_ref()
+        .and_then(|c| c.nodes.iter().find(|n| n.node == *node))
+        .ok_or_else(|| Refusal::not_found("page"))?;
+    let reference = match side {
+        link::Side::Before => change.before.as_ref(),
+        link::Side::After => change.after.as_ref(),
+    };
+    let revision = revision(engine, approval.site.as_str(), node, reference)
+        .await?
+        .ok_or_else(|| Refusal::not_found("page"))?;
+    let site = sites_sql::by_id(engine.store().read(), &approval.site)
+        .await?
+        .ok_or_else(|| Refusal::not_found("site"))?;
+    Ok(crate::published::preview(&site, &change.path, &revision))
+}
+
+/// A node of the draft, rendered for a sandboxed frame.
+pub async fn draft_preview(
+    engine: &Engine,
+    person: &Person,
+    slug: &str,
+    node: &NodeId,
+) -> Result<String, Refusal> {
+    let (site, _) = site_of(engine, person, slug).await?;
+    let db = engine.store().read();
+    let row = nodes_sql::get(db, &site.id, node.as_str())
+        .await?
+        .ok_or_else(|| Refusal::not_found("node"))?;
+    let revision = nodes_sql::revision(db, &site.id, &row.id, row.rev)
+        .await?
+        .ok_or_else(|| Refusal::not_found("node"))?;
+    let path = changes::path_of(&nodes_sql::lineage(db, &site.id, &row.id).await?);
+    Ok(crate::published::preview(&site, &path, &revision))
+}
+
+/// A site by its slug, with the person's role on it.
+pub async fn site_of(
+    engine: &Engine,
+    person: &Person,
+    slug: &str,
+) -> Result<(StoredSite, Role), Refusal> {
+    let site = sites_sql::by_slug(engine.store().read(), slug)
+        .await?
+        .ok_or_else(|| Refusal::not_found("site"))?;
+    let role = people::role_on(engine, person, &SiteId::new(&site.id))
+        .await?
+        .ok_or_else(|| Refusal::not_found("site"))?;
+    Ok((site, role))
+}
+
+pub async fn sites(engine: &Engine, person: &Person) -> Result<Vec<SiteRow>, Refusal> {
+    let db = engine.store().read();
+    let rows = if person.is_workspace_owner() {
+        sites_sql::all(db).await?
+    } else {
+        sites_sql::of_person(db, person.id()).await?
+    };
+    let mut sites = Vec::with_capacity(rows.len());
+    for row in rows {
+        let role = people::role_on(engine, person, &SiteId::new(&row.id))
+            .await?
+            .unwrap_or(Role::Viewer);
+        sites.push(site_row(engine, row, role).await?);
+    }
+    Ok(sites)
+}
+
+async fn site_row(engine: &Engine, site: StoredSite, role: Role) -> Result<SiteRow, Refusal> {
+    let db = engine.store().read();
+    let live = match site.live_version {
+        Some(version) => versions_sql::get(db, &site.id, version).await?,
+        None => None,
+    };
+    let (newest, since) = newest(engine, &site).await?;
+    let differences = versions_sql::draft_differences(
+        db,
+        &site.id,
+        site.live_version.unwrap_or(0),
+        newest,
+        since,
+    )
+    .await?;
+    let waiting = approvals_sql::waiting_for(db, None, Some(&site.id), engine.now()).await?;
+    Ok(SiteRow {
+        id: SiteId::new(site.id),
+        slug: site.slug,
+        title: site.title,
+        node_count: site.node_count,
+        live_version: site.live_version,
+        live_at: live.map(|v| Timestamp(v.created_at)),
+        unpublished: differences.len() as i64,
+        waiting,
+        role,
+    })
+}
+
+/// Number of the newest version and the draft's counter at its publish.
+async fn newest(engine: &Engine, site: &StoredSite) -> Result<(i64, i64), Refusal> {
+    if site.next_version == 1 {
+        return Ok((0, 0));
+    }
+    let newest = versions_sql::get(engine.store().read(), &site.id, site.next_version - 1).await?;
+    Ok(newest.map_or((0, 0), |v| (v.version, v.state_rev)))
+}
+
+pub async fn site(engine: &Engine, person: &Person, slug: &str) -> Result<SiteView, Refusal> {
+    let (stored, role) = site_of(engine, person, slug).await?;
+    let recent =
+        journal_sql::recent(engine.store().read(), &stored.id, i64::MAX, RECENT_MAX).await?;
+    let nodes = node_rows(
+        engine,
+        &stored,
+        nodes_sql::children(engine.store().read(), &stored.id, "").await?,
+        "",
+    )
+    .await?;
+    Ok(SiteView {
+        nodes,
+        live_url: engine.live_url(&stored.slug, ""),
+        publish_card: publish_card(engine, person, &stored).await?,
+        state_hash: stored.state_hash.clone(),
+        recent: recent.iter().map(journal_row).collect(),
+        site: site_row(engine, stored, role).await?,
+    })
+}
+
+/// What the person's own publish would do: the very card an agent's request would carry. Read under the lock, undone after.
+async fn publish_card(
+    engine: &Engine,
+    person: &Person,
+    site: &StoredSite,
+) -> Result<Card, Refusal> {
+    let Run::Gated(gated) = engine.tools().get("publish")?.run.clone() else {
+        return Err(Refusal::not_found("tool"));
+    };
+    let asker = Asker {
+        kind: CallerKind::Person,
+        id: person.id().as_str().into(),
+        name: person.name().into(),
+        owner: None,
+        surface: Surface::Direct,
+        client: None,
+    };
+    let (id, now, empty) = (SiteId::new(&site.id), engine.now(), site.node_count == 0);
+    if empty {
+        return Ok(Card {
+            sentence: format!("{} has no pages yet", site.title),
+            consequence: "There is nothing to publish.".into(),
+            risk: Risk::Reversible,
+            site: cloudhal_domain::card::CardSite {
+                id,
+                slug: site.slug.clone(),
+                title: site.title.clone(),
+                live_version: site.live_version,
+                node_count: 0,
+                state_rev: site.state_rev,
+            },
+            asker,
+            facts: Vec::new(),
+            changes: None,
+        });
+    }
+    let unit = engine.store().write(move |tx| {
+        Box::pin(async move {
+            let locked = LockedSite::expect(tx, &id, now).await?;
+            gated.card(tx, &locked, asker, &json!({"site": id})).await
+        })
+    });
+    Ok(unit.await?)
+}
+
+async fn node_rows(
+    engine: &Engine,
+    site: &StoredSite,
+    rows: Vec<StoredNode>,
+    base: &str,
+) -> Result<Vec<NodeRow>, Refusal> {
+    let mut out = Vec::with_capacity(rows.len());
+    for row in rows {
+        let path = if base.is_empty() {
+            row.slug.clone()
+        } else {
+            format!("{base}/{}", row.slug)
+        };
+        out.push(node_row(engine, site, row, path).await?);
+    }
+    Ok(out)
+}
+
+async fn node_row(
+    engine: &Engine,
+    site: &StoredSite,
+    row: StoredNode,
+    path: String,
+) -> Result<NodeRow, Refusal> {
+    let db = engine.store().read();
+    let live = match site.live_version {
+        Some(version) => versions_sql::node(db, &site.id, version, &row.id).await?,
+        None => None,
+    };
+    let status = match live {
+        None => NodeStatus::New,
+        Some(live) if live.rev == row.rev => NodeStatus::Live,
+        Some(_) => NodeStatus::Edited,
+    };
+    Ok(NodeRow {
+        children: nodes_sql::child_count(db, &site.id, &row.id).await?,
+        id: NodeId::new(row.id),
+        kind: row.kind,
+        title: row.title,
+        slug: row.slug,
+        path,
+        status,
+        updated_at: Timestamp(row.updated_at),
+    })
+}
+
+pub async fn node(
+    engine: &Engine,
+    person: &Person,
+    slug: &str,
+    node: &NodeId,
+) -> Result<NodeView, Refusal> {
+    let (site, role) = site_of(engine, person, slug).await?;
+    let db = engine.store().read();
+    let mut lineage = nodes_sql::lineage(db, &site.id, node.as_str()).await?;
+    let path = changes::path_of(&lineage);
+    let row = lineage
+        .pop()
+        .filter(|n| n.deleted_at.is_none())
+        .ok_or_else(|| Refusal::not_found("node"))?;
+    let current = nodes_sql::revision(db, &site.id, &row.id, row.rev)
+        .await?
+        .ok_or_else(|| Refusal::not_found("node"))?;
+    let mut parents = Vec::new();
+    for at in 0..lineage.len() {
+        parents.push(
+            node_row(
+                engine,
+                &site,
+                lineage[at].clone(),
+                changes::path_of(&lineage[..=at]),
+            )
+            .await?,
+        );
+    }
+    let children = node_rows(
+        engine,
+        &site,
+        nodes_sql::children(db, &site.id, &row.id).await?,
+        &path,
+    )
+    .await?;
+    let fields: Value = serde_json::from_str(&current.fields).unwrap_or(Value::Null);
+    let live = match site.live_version {
+        Some(version) => versions_sql::node(db, &site.id, version, &row.id).await?,
+        None => None,
+    };
+    Ok(NodeView {
+        state_hash: site.state_hash.clone(),
+        diff: live_diff(engine, &site, &row, &current, live.as_ref(), &path).await?,
+        live_url: live.map(|_| engine.live_url(&site.slug, &path)),
+        history: history(engine, &site.id, &row.id).await?,
+        description: fields
+            .get("description")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+        body: current.body,
+        fields,
+        rev: row.rev,
+        hash: row.hash.clone(),
+        node: node_row(engine, &site, row, path).await?,
+        parents,
+        children,
+        site: site_row(engine, site, role).await?,
+    })
+}
+
+async fn live_diff(
+    engine: &Engine,
+    site: &StoredSite,
+    row: &StoredNode,
+    current: &StoredRevision,
+    live: Option<&versions_sql::PublishedRow>,
+    path: &str,
+) -> Result<Option<NodeDiff>, Refusal> {
+    let Some(live) = live.filter(|live| live.rev != row.rev) else {
+        return Ok(None);
+    };
+    let old = nodes_sql::revision(engine.store().read(), &site.id, &row.id, live.rev).await?;
+    let change = NodeChange {
+        node: NodeId::new(&row.id),
+        change: Change::Edited,
+        kind: row.kind.clone(),
+        title: row.title.clone(),
+        path: path.to_owned(),
+        before: old.as_ref().map(|r| RevisionRef {
+            rev: r.rev,
+            hash: Digest::from_text(&r.hash),
+        }),
+        after: Some(RevisionRef {
+            rev: row.rev,
+            hash: Digest::from_text(&row.hash),
+        }),
+        words_added: 0,
+        words_removed: 0,
+    };
+    Ok(Some(changes::node_diff(
+        change,
+        old.as_ref(),
+        Some(current),
+    )))
+}
+
+async fn history(engine: &Engine, site: &str, node: &str) -> Result<Vec<RevisionRow>, Refusal> {
+    let published = versions_sql::first_versions(engine.store().read(), site, node).await?;
+    let row = |r: StoredRevision| RevisionRow {
+        published_in: published
+            .iter()
+            .find(|(rev, _)| *rev == r.rev)
+            .map(|(_, version)| *version),
+        rev: r.rev,
+        title: r.title,
+        at: Timestamp(r.created_at),
+        author: r.author_name,
+    };
+    Ok(
+        nodes_sql::revisions(engine.store().read(), site, node, HISTORY_MAX)
+            .await?
+            .into_iter()
+            .map(row)
+            .collect(),
+    )
+}
+
+pub async fn versions(
+    engine: &Engine,
+    person: &Person,
+    slug: &str,
+    cursor: Option<String>,
+) -> Result<VersionsView, Refusal> {
+    let (site, role) = site_of(engine, person, slug).await?;
+    let before = match cursor {
+        Some(text) => text.parse().map_err(|_| {
+            crate::sites::invalid("/cursor", "this is not a cursor of an earlier page")
+        })?,
+        None => i64::MAX,
+    };
+    let limit = limits::PAGE_ITEMS_DEFAULT;
+    let mut rows = versions_sql::list(engine.store().read(), &site.id, before, limit + 1).await?;
+    let more = rows.len() as i64 > limit;
+    rows.truncate(limit as usize);
+    let next_cursor = rows
+        .last()
+        .filter(|_| more)
+        .map(|row| row.version.to_string());
+    let live = site.live_version;
+    let version = |row: versions_sql::VersionRow| VersionRow {
+        live: live == Some(row.version),
+        version: row.version,
+        at: Timestamp(row.created_at),
+        author: row.author_name,
+        node_count: row.node_count,
+        added: row.added,
+        edited: row.edited,
+        removed: row.removed,
+        approval: row.approval_id.map(ApprovalId::new),
+    };
+    Ok(VersionsView {
+        state_hash: site.state_hash.clone(),
+        versions: rows.into_iter().map(version).collect(),
+        next_cursor,
+        site: site_row(engine, site, role).await?,
+    })
+}
+
+pub async fn agents(engine: &Engine, person: &Person) -> Result<AgentsView, Refusal> {
+    let (db, now) = (engine.store().read(), engine.now());
+    let rows = if person.is_workspace_owner() {
+        agents_sql::all(db).await?
+    } else {
+        agents_sql::visible_to(db, person.id().as_str()).await?
+    };
+    let mut agents = Vec::with_capacity(rows.len());
+    for row in rows {
+        let keys = agents_sql::keys(db, &row.id).await?;
+        let key = |k: agents_sql::KeyRow| KeyRow {
+            prefix: crate::agents::shown_prefix(&k.id),
+            created_at: Timestamp(k.created_at),
+            expires_at: k.expires_at.map(Timestamp),
+            revoked_at: k.revoked_at.map(Timestamp),
+        };
+        agents.push(AgentRow {
+            sites: sites_sql::of_agent(db, &row.id)
+                .await?
+                .into_iter()
+                .map(|s| s.title)
+                .collect(),
+            tools: agents_sql::tools(db, &row.id)
+                .await?
+                .into_iter()
+                .map(|(t,)| t)
+                .collect(),
+            waiting: approvals_sql::pending_by_agent(db, &row.id, now).await?,
+            keys: keys.into_iter().map(key).collect(),
+            id: AgentId::new(row.id),
+            name: row.name,
+            owner: row.owner_name,
+            created_at: Timestamp(row.created_at),
+        });
+    }
+    Ok(AgentsView {
+        agents,
+        mcp_url: engine.mcp_url(),
+    })
+}
+
+/// A site's chain, or, for a workspace owner, everything.
+pub async fn journal(
+    engine: &Engine,
+    person: &Person,
+    site: Option<String>,
+    cursor: Option<String>,
+) -> Result<JournalPage, Refusal> {
+    let db = engine.store().read();
+    let limit = limits::PAGE_ITEMS_DEFAULT;
+    let bad_cursor = || crate::sites::invalid("/cursor", "this is not a cursor of an earlier page");
+    let mut rows = match &site {
+        Some(slug) => {
+            let (site, _) = site_of(engine, person, slug).await?;
+            let before = cursor
+                .map(|c| c.parse().map_err(|_| bad_cursor()))
+                .transpose()?
+                .unwrap_or(i64::MAX);
+            journal_sql::recent(db, &site.id, before, limit + 1).await?
+        }
+        None if person.is_workspace_owner() => {
+            let place = cursor
+                .as_deref()
+                .map(|c| parse_place(c).ok_or_else(bad_cursor))
+                .transpose()?;
+            journal_sql::recent_everywhere(db, place.unwrap_or((i64::MAX, "", 0)), limit + 1)
+                .await?
+        }
+        None => {
+            return Err(Refusal::new(
+                cloudhal_domain::code::Code::Forbidden,
+                "Only an owner of the workspace sees the whole journal. Open it from one of your sites.",
+            ));
+        }
+    };
+    let more = rows.len() as i64 > limit;
+    rows.truncate(limit as usize);
+    let next_cursor = rows.last().filter(|_| more).map(|row| {
+        if site.is_some() {
+            row.seq.to_string()
+        } else {
+            format!("{}.{}.{}", row.at, row.chain, row.seq)
+        }
+    });
+    Ok(JournalPage {
+        rows: rows.iter().map(journal_row).collect(),
+        next_cursor,
+    })
+}
+
+fn parse_place(text: &str) -> Option<(i64, &str, i64)> {
+    let mut parts = text.split('.');
+    Some((
+        parts.next()?.parse().ok()?,
+        parts.next()?,
+        parts.next()?.parse().ok()?,
+    ))
+}
+
+fn journal_row(row: &EntryRow) -> JournalRow {
+    let body: Value = serde_json::from_str(&row.body).unwrap_or(Value::Null);
+    JournalRow {
+        seq: row.seq,
+        at: Timestamp(row.at),
+        kind: row.kind.clone(),
+        actor: if row.actor == Author::system().key {
+            Author::system().name
+        } else {
+            row.actor_name.clone()
+        },
+        sentence: journal_sentence(&row.kind, &body),
+        site: (row.chain != crate::journal::WORKSPACE).then(|| SiteId::new(&row.chain)),
+        approval: row.approval_id.as_deref().map(ApprovalId::new),
+        hash: row.hash.clone(),
+    }
+}
+
+fn journal_sentence(kind: &str, body: &Value) -> String {
+    let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
+    match kind {
+        "approval.requested" => format!("asked for `{}` over {}", text("tool"), text("surface")),
+        "approval.decided" if text("verdict") == "approve" => {
+            format!("approved `{}`", text("tool"))
+        }
+        "approval.decided" => format!("denied `{}`", text("tool")),
+        "approval.redeemed" => format!("ran `{}`: {}", text("tool"), text("outcome")),
+        "approval.voided" => match text("cause") {
+            "state_changed" => "changed the site, which voided a request".into(),
+            cause => format!("voided a request: {}", cause.replace('_', " ")),
+        },
+        "approval.expired" => "closed a request whose time ran out".into(),
+        "approval.cancelled" => "withdrew its request".into(),
+        "tool.ran" => format!("ran `{}` by hand", text("tool")),
+        "site.created" => format!("created the site {}", text("title")),
+        "site.imported" => format!(
+            "imported {} pages",
+            body.get("nodes").and_then(Value::as_i64).unwrap_or(0)
+        ),
+        "site.deleted" => format!("deleted the site {}", text("title")),
+        "member.added" => format!("gave somebody the role {}", text("role")),
+        "person.added" => format!("added {}", text("name")),
+        "agent.added" => format!("added the agent {}", text("name")),
+        "key.revoked" => "revoked a key".into(),
+        "instance.restored" => "started a new epoch after a restore".into(),
+        other => other.replace('.', " "),
+    }
+}

@@ -1,0 +1,414 @@
+//! The one list of everything an agent can reach. A tool's file holds its arguments, what it says of itself, its card and its
+//! effect; this one finds a tool, checks arguments, and keeps the kinds apart: a gated effect asks for an [`Authority`].
+
+pub(crate) mod approvals;
+mod delete;
+mod node_create;
+mod node_get;
+mod node_list;
+mod node_move;
+mod node_update;
+mod publish;
+mod rollback;
+mod site_get;
+mod site_list;
+mod version_list;
+
+use crate::{
+    Engine,
+    agents::Caller,
+    authority::{Author, Authority},
+    sites::LockedSite,
+    store::{Fail, Tx},
+};
+use async_trait::async_trait;
+use cloudhal_domain::{
+    canonical::Fault,
+    card::{Asker, Card},
+    code::{Code, Refusal},
+    id::SiteId,
+    tool::{Annotations, Effect, ToolSpec},
+};
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use std::{marker::PhantomData, sync::Arc};
+
+/// What every tool says of itself.
+pub trait Describe: Send + Sync + 'static {
+    type Args: DeserializeOwned + Serialize + JsonSchema + Send + Sync;
+    type Output: JsonSchema;
+    const ID: &'static str;
+    const VERSION: u32 = 1;
+    const TITLE: &'static str;
+    /// For models.
+    const DESCRIPTION: &'static str;
+    const ANNOTATIONS: Annotations;
+}
+
+/// Changes nothing.
+#[async_trait]
+pub trait ReadTool: Describe {
+    async fn run(engine: &Engine, caller: &Caller, args: Self::Args) -> Result<Value, Refusal>;
+}
+
+/// Changes the draft of one site, under its lock.
+#[async_trait]
+pub trait DraftTool: Describe {
+    fn site(args: &Self::Args) -> &SiteId;
+    async fn run(
+        tx: &mut Tx,
+        site: &mut LockedSite,
+        by: &Author,
+        args: Self::Args,
+    ) -> Result<Value, Fail>;
+}
+
+/// Changes what others rely on: a model's call waits for a person, who sees the card.
+#[async_trait]
+pub trait GatedTool: Describe {
+    fn site(args: &Self::Args) -> &SiteId;
+    /// What would happen, from the state under the lock. Refuses what could not run anyway.
+    async fn card(
+        tx: &mut Tx,
+        site: &LockedSite,
+        asker: Asker,
+        args: &Self::Args,
+    ) -> Result<Card, Fail>;
+    async fn run(
+        tx: &mut Tx,
+        site: &mut LockedSite,
+        authority: &Authority,
+        args: Self::Args,
+    ) -> Result<Value, Fail>;
+}
+
+/// A registered tool.
+pub struct Tool {
+    pub spec: ToolSpec,
+    pub binding_version: String,
+    pub run: Run,
+    validator: jsonschema::Validator,
+    normalise: fn(Value) -> Result<Value, serde_json::Error>,
+}
+
+#[derive(Clone)]
+pub enum Run {
+    Read(Arc<dyn Read>),
+    Draft(Arc<dyn Draft>),
+    Gated(Arc<dyn Gated>),
+    /// Stands for another call: the stored one.
+    Resume,
+}
+
+impl Tool {
+    /// Checks arguments and gives them the one form that is hashed, stored and run: validated, defaulted, nothing extra.
+    pub fn parse(&self, arguments: Value) -> Result<Value, Refusal> {
+        let faults: Vec<Fault> = self
+            .validator
+            .iter_errors(&arguments)
+            .take(20)
+            .map(|error| fault(&error))
+            .collect();
+        if !faults.is_empty() {
+            return Err(invalid_arguments(self.spec.id, faults));
+        }
+        (self.normalise)(arguments).map_err(|error| {
+            invalid_arguments(
+                self.spec.id,
+                vec![Fault {
+                    pointer: String::new(),
+                    problem: error.to_string(),
+                }],
+            )
+        })
+    }
+
+    /// What clients see: a gated tool also takes `reason`, and over MCP `approvalId`; neither is ever hashed.
+    pub fn schema_for_agents(&self, with_approval_id: bool) -> Value {
+        let mut schema = self.spec.input_schema.clone();
+        if self.spec.effect == Effect::Gated
+            && let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut)
+        {
+            properties.insert(
+                "reason".into(),
+                json!({"type": "string", "maxLength": cloudhal_domain::limits::REASON_CHARS_MAX, "description": "Why you ask, in your own words, for the person who decides. Shown last and labelled as yours."}),
+            );
+            if with_approval_id {
+                properties.insert(
+                    "approvalId".into(),
+                    json!({"type": "string", "description": "The id from an approval_pending answer. Repeat the call with exactly the same arguments and this id once a person approved."}),
+                );
+            }
+        }
+        schema
+    }
+}
+
+fn fault(error: &jsonschema::ValidationError<'_>) -> Fault {
+    let mut problem = error.to_string();
+    if problem.len() > 300 {
+        problem = problem.chars().take(280).collect::<String>() + "…";
+    }
+    Fault {
+        pointer: error.instance_path().to_string(),
+        problem,
+    }
+}
+
+fn invalid_arguments(tool: &str, faults: Vec<Fault>) -> Refusal {
+    let first = faults
+        .first()
+        .map(|f| {
+            format!(
+                "{} (at {})",
+                f.problem,
+                if f.pointer.is_empty() {
+                    "the top"
+                } else {
+                    &f.pointer
+                }
+            )
+        })
+        .unwrap_or_default();
+    Refusal::new(
+        Code::InvalidArguments,
+        format!("The arguments of `{tool}` are not valid: {first}. Nothing was done."),
+    )
+    .with("faults", json!(faults))
+}
+
+/// Every tool, in a fixed order.
+pub struct Registry(Vec<Tool>);
+
+impl Registry {
+    #[expect(
+        clippy::new_without_default,
+        reason = "there is one registry, and it is made in one place"
+    )]
+    pub fn new() -> Self {
+        Self(vec![
+            read::<site_list::SiteList>(),
+            read::<site_get::SiteGet>(),
+            read::<node_list::NodeList>(),
+            read::<node_get::NodeGet>(),
+            draft::<node_create::NodeCreate>(),
+            draft::<node_update::NodeUpdate>(),
+            draft::<node_move::NodeMove>(),
+            read::<version_list::VersionList>(),
+            gated::<publish::Publish>(),
+            gated::<rollback::Rollback>(),
+            gated::<delete::Delete>(),
+            of_approvals::<approvals::Get>(),
+            tool::<approvals::Resume>(Effect::Approvals, Run::Resume),
+            of_approvals::<approvals::Cancel>(),
+        ])
+    }
+
+    pub fn all(&self) -> &[Tool] {
+        &self.0
+    }
+
+    /// By its id, to the letter: no trimming, no aliases.
+    pub fn get(&self, id: &str) -> Result<&Tool, Refusal> {
+        self.0.iter().find(|tool| tool.spec.id == id).ok_or_else(|| {
+            let shown: String = id.chars().filter(|c| !c.is_control()).take(60).collect();
+            Refusal::new(Code::UnknownTool, format!("There is no tool `{shown}`. GET /tools, or tools/list over MCP, names those there are."))
+        })
+    }
+
+    /// By its MCP name.
+    pub fn by_mcp_name(&self, name: &str) -> Option<&Tool> {
+        self.0.iter().find(|tool| tool.spec.mcp_name() == name)
+    }
+}
+
+fn read<T: ReadTool>() -> Tool {
+    tool::<T>(Effect::Read, Run::Read(Arc::new(Erased::<T>(PhantomData))))
+}
+
+fn of_approvals<T: ReadTool>() -> Tool {
+    tool::<T>(
+        Effect::Approvals,
+        Run::Read(Arc::new(Erased::<T>(PhantomData))),
+    )
+}
+
+fn draft<T: DraftTool>() -> Tool {
+    tool::<T>(
+        Effect::Draft,
+        Run::Draft(Arc::new(ErasedDraft::<T>(PhantomData))),
+    )
+}
+
+fn gated<T: GatedTool>() -> Tool {
+    tool::<T>(
+        Effect::Gated,
+        Run::Gated(Arc::new(ErasedGated::<T>(PhantomData))),
+    )
+}
+
+fn tool<T: Describe>(effect: Effect, run: Run) -> Tool {
+    let input_schema = schema::<T::Args>();
+    let spec = ToolSpec {
+        id: T::ID,
+        version: T::VERSION,
+        title: T::TITLE,
+        description: T::DESCRIPTION,
+        effect,
+        annotations: T::ANNOTATIONS,
+        output_schema: schema::<T::Output>(),
+        input_schema,
+    };
+    // Our own derived schema is valid, and a test builds every validator.
+    let validator = jsonschema::validator_for(&spec.input_schema)
+        .unwrap_or_else(|error| unreachable!("schema of {}: {error}", spec.id));
+    Tool {
+        binding_version: spec.binding_version(),
+        spec,
+        run,
+        validator,
+        normalise: |value| serde_json::to_value(serde_json::from_value::<T::Args>(value)?),
+    }
+}
+
+fn schema<T: JsonSchema>() -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value();
+    if let Value::Object(map) = &mut schema {
+        map.remove("title");
+        map.insert("type".into(), "object".into());
+    }
+    schema
+}
+
+fn typed<A: DeserializeOwned>(args: Value) -> Result<A, Refusal> {
+    serde_json::from_value(args).map_err(|error| {
+        Refusal::new(
+            Code::InvalidArguments,
+            format!("The arguments do not fit the tool: {error}."),
+        )
+    })
+}
+
+struct Erased<T>(PhantomData<T>);
+struct ErasedDraft<T>(PhantomData<T>);
+struct ErasedGated<T>(PhantomData<T>);
+
+/// [`ReadTool`] without its argument type.
+#[async_trait]
+pub trait Read: Send + Sync {
+    async fn run(&self, engine: &Engine, caller: &Caller, args: Value) -> Result<Value, Refusal>;
+}
+
+#[async_trait]
+impl<T: ReadTool> Read for Erased<T> {
+    async fn run(&self, engine: &Engine, caller: &Caller, args: Value) -> Result<Value, Refusal> {
+        T::run(engine, caller, typed(args)?).await
+    }
+}
+
+/// [`DraftTool`] without its argument type.
+#[async_trait]
+pub trait Draft: Send + Sync {
+    fn site(&self, args: &Value) -> Result<SiteId, Refusal>;
+    async fn run(
+        &self,
+        tx: &mut Tx,
+        site: &mut LockedSite,
+        by: &Author,
+        args: Value,
+    ) -> Result<Value, Fail>;
+}
+
+#[async_trait]
+impl<T: DraftTool> Draft for ErasedDraft<T> {
+    fn site(&self, args: &Value) -> Result<SiteId, Refusal> {
+        Ok(T::site(&typed(args.clone())?).clone())
+    }
+
+    async fn run(
+        &self,
+        tx: &mut Tx,
+        site: &mut LockedSite,
+        by: &Author,
+        args: Value,
+    ) -> Result<Value, Fail> {
+        T::run(tx, site, by, typed(args)?).await
+    }
+}
+
+/// [`GatedTool`] without its argument type.
+#[async_trait]
+pub trait Gated: Send + Sync {
+    fn site(&self, args: &Value) -> Result<SiteId, Refusal>;
+    async fn card(
+        &self,
+        tx: &mut Tx,
+        site: &LockedSite,
+        asker: Asker,
+        args: &Value,
+    ) -> Result<Card, Fail>;
+    async fn run(
+        &self,
+        tx: &mut Tx,
+        site: &mut LockedSite,
+        authority: &Authority,
+        args: Value,
+    ) -> Result<Value, Fail>;
+}
+
+#[async_trait]
+impl<T: GatedTool> Gated for ErasedGated<T> {
+    fn site(&self, args: &Value) -> Result<SiteId, Refusal> {
+        Ok(T::site(&typed(args.clone())?).clone())
+    }
+
+    async fn card(
+        &self,
+        tx: &mut Tx,
+        site: &LockedSite,
+        asker: Asker,
+        args: &Value,
+    ) -> Result<Card, Fail> {
+        T::card(tx, site, asker, &typed(args.clone())?).await
+    }
+
+    async fn run(
+        &self,
+        tx: &mut Tx,
+        site: &mut LockedSite,
+        authority: &Authority,
+        args: Value,
+    ) -> Result<Value, Fail> {
+        T::run(tx, site, authority, typed(args)?).await
+    }
+}
+
+/// The site as a card shows it.
+pub(crate) fn card_site(site: &LockedSite) -> cloudhal_domain::card::CardSite {
+    let row = site.row();
+    cloudhal_domain::card::CardSite {
+        id: site.id(),
+        slug: row.slug.clone(),
+        title: row.title.clone(),
+        live_version: row.live_version,
+        node_count: row.node_count,
+        state_rev: row.state_rev,
+    }
+}
+
+/// "3 pages", "1 page".
+pub(crate) fn counted(n: i64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+pub(crate) fn clamp_limit(limit: Option<i64>) -> i64 {
+    limit
+        .unwrap_or(cloudhal_domain::limits::PAGE_ITEMS_DEFAULT)
+        .clamp(1, cloudhal_domain::limits::PAGE_ITEMS_MAX)
+}

@@ -1,0 +1,166 @@
+//! `delete`: a node with its subtree leaves the draft, or a whole site goes. Gated.
+
+use super::{Describe, GatedTool, card_site, counted};
+use crate::{
+    authority::Authority,
+    changes,
+    sites::{self, LockedSite},
+    store::{Fail, Tx, nodes as nodes_sql, versions::DifferenceRow},
+};
+use async_trait::async_trait;
+use cloudhal_domain::{
+    card::{Asker, Card, Fact, Risk},
+    code::Refusal,
+    id::{NodeId, SiteId},
+    tool::Annotations,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+pub struct Delete;
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Args {
+    /// Id of the site.
+    #[schemars(with = "String")]
+    site: SiteId,
+    /// Id of the node to delete with everything under it. Leave it out to delete the whole site.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    node: Option<NodeId>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Output {
+    /// `node` or `site`.
+    deleted: String,
+    /// Nodes that left the draft, or that the site had.
+    nodes: i64,
+}
+
+impl Describe for Delete {
+    type Args = Args;
+    type Output = Output;
+    const ID: &'static str = "delete";
+    const TITLE: &'static str = "Delete a node or a site";
+    const DESCRIPTION: &'static str = "Deletes a node with everything under it from the draft (the live site keeps it until the next publish), or, without node, the whole site at once and for good. A person must approve it: see publish for how to wait and repeat.";
+    const ANNOTATIONS: Annotations = Annotations::CHANGE;
+}
+
+#[async_trait]
+impl GatedTool for Delete {
+    fn site(args: &Args) -> &SiteId {
+        &args.site
+    }
+
+    async fn card(tx: &mut Tx, site: &LockedSite, asker: Asker, args: &Args) -> Result<Card, Fail> {
+        match &args.node {
+            Some(node) => node_card(tx, site, asker, node).await,
+            None => Ok(site_card(site, asker)),
+        }
+    }
+
+    async fn run(
+        tx: &mut Tx,
+        site: &mut LockedSite,
+        authority: &Authority,
+        args: Args,
+    ) -> Result<Value, Fail> {
+        let output = match &args.node {
+            Some(node) => Output {
+                deleted: "node".into(),
+                nodes: sites::remove_subtree(tx, site, authority, node)
+                    .await?
+                    .len() as i64,
+            },
+            None => {
+                sites::delete_site(tx, site, authority).await?;
+                Output {
+                    deleted: "site".into(),
+                    nodes: site.row().node_count,
+                }
+            }
+        };
+        Ok(json!(output))
+    }
+}
+
+async fn node_card(
+    tx: &mut Tx,
+    site: &LockedSite,
+    asker: Asker,
+    node: &NodeId,
+) -> Result<Card, Fail> {
+    let row = site.row();
+    let rows = nodes_sql::subtree(tx.sql(), &row.id, node.as_str()).await?;
+    let Some(top) = rows.first() else {
+        return Err(Refusal::not_found("node").into());
+    };
+    let (kind, title) = (top.kind.clone(), top.title.clone());
+    let below = rows.len() as i64 - 1;
+    let gone = |n: nodes_sql::NodeRow| DifferenceRow {
+        node_id: n.id,
+        before_rev: Some(n.rev),
+        before_hash: Some(n.hash),
+        after_rev: None,
+        after_hash: None,
+    };
+    let changes = changes::describe(
+        tx,
+        &row.id,
+        rows.into_iter().map(gone).collect(),
+        "the draft",
+    )
+    .await?;
+    let and_below = if below > 0 {
+        format!(" and {} under it", counted(below, "node", "nodes"))
+    } else {
+        String::new()
+    };
+    Ok(Card {
+        sentence: format!("Delete {kind} “{title}”{and_below} from {}", row.title),
+        consequence: "It leaves the draft now. The live site keeps it until the next publish."
+            .into(),
+        risk: Risk::Reversible,
+        site: card_site(site),
+        asker,
+        facts: Vec::new(),
+        changes: Some(changes),
+    })
+}
+
+fn site_card(site: &LockedSite, asker: Asker) -> Card {
+    let row = site.row();
+    Card {
+        sentence: format!("Delete the whole site {}", row.title),
+        consequence: match row.live_version {
+            Some(_) => "Visitors get “this site is gone” at once. Nothing brings it back.".into(),
+            None => "It was never published. Nothing brings it back.".into(),
+        },
+        risk: Risk::Irreversible,
+        site: card_site(site),
+        asker,
+        facts: vec![
+            Fact {
+                label: "Pages".into(),
+                value: counted(row.node_count, "node in the draft", "nodes in the draft"),
+            },
+            Fact {
+                label: "Versions".into(),
+                value: counted(
+                    row.next_version - 1,
+                    "published version",
+                    "published versions",
+                ),
+            },
+            Fact {
+                label: "Address".into(),
+                value: row.slug.clone(),
+            },
+        ],
+        changes: None,
+    }
+}

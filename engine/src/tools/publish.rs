@@ -1,0 +1,111 @@
+//! `publish`: the draft becomes the newest version, and live. Gated.
+
+use super::{Describe, GatedTool, card_site, counted};
+use crate::{
+    authority::Authority,
+    changes,
+    sites::{self, LockedSite},
+    store::{Fail, Tx, versions as sql},
+};
+use async_trait::async_trait;
+use cloudhal_domain::{
+    card::{Asker, Card, Changes, Fact, Risk},
+    id::SiteId,
+    tool::Annotations,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+pub struct Publish;
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Args {
+    /// Id of the site.
+    #[schemars(with = "String")]
+    site: SiteId,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Output {
+    version: i64,
+    added: i64,
+    edited: i64,
+    removed: i64,
+}
+
+impl Describe for Publish {
+    type Args = Args;
+    type Output = Output;
+    const ID: &'static str = "publish";
+    const TITLE: &'static str = "Publish a site";
+    const DESCRIPTION: &'static str = "Makes the whole draft of a site live. A person must approve it: the answer is approval_pending with a link; wait with approvals_get, then repeat this call with the same arguments and approvalId. It runs once, and only if nothing on the site changed since.";
+    const ANNOTATIONS: Annotations = Annotations::CHANGE;
+}
+
+#[async_trait]
+impl GatedTool for Publish {
+    fn site(args: &Args) -> &SiteId {
+        &args.site
+    }
+
+    async fn card(tx: &mut Tx, site: &LockedSite, asker: Asker, _: &Args) -> Result<Card, Fail> {
+        let row = site.row();
+        sites::check_publishable(row)?;
+        let newest = sites::newest_version(tx, row).await?;
+        let (number, since) = newest.as_ref().map_or((0, 0), |v| (v.version, v.state_rev));
+        let live = row.live_version.unwrap_or(0);
+        let differences = sql::draft_differences(tx.sql(), &row.id, live, number, since).await?;
+        let changes = changes::describe(tx, &row.id, differences, "what is live").await?;
+        let mut facts = Vec::new();
+        if row.live_version.is_some() && live != number {
+            facts.push(Fact { label: "Rolled back".into(), value: format!("Version {live} is live, but version {number} is newer. The changes below are against what is live.") });
+        }
+        Ok(Card {
+            sentence: sentence(&row.title, row.live_version, &changes),
+            consequence: match row.live_version {
+                Some(live) => format!(
+                    "Version {live} is live now; this would become version {}.",
+                    row.next_version
+                ),
+                None => "Nothing is live yet; this would become version 1.".into(),
+            },
+            risk: Risk::Reversible,
+            site: card_site(site),
+            asker,
+            facts,
+            changes: Some(changes),
+        })
+    }
+
+    async fn run(
+        tx: &mut Tx,
+        site: &mut LockedSite,
+        authority: &Authority,
+        _: Args,
+    ) -> Result<Value, Fail> {
+        let version = sites::publish(tx, site, authority).await?;
+        Ok(json!(Output {
+            version: version.version,
+            added: version.added,
+            edited: version.edited,
+            removed: version.removed
+        }))
+    }
+}
+
+fn sentence(title: &str, live: Option<i64>, changes: &Changes) -> String {
+    match (live, changes.total) {
+        (None, n) => format!(
+            "Publish {title} for the first time, with {}",
+            counted(n, "page", "pages")
+        ),
+        (Some(_), 0) => format!("Publish {title} again, with nothing changed"),
+        (Some(_), n) => format!(
+            "Publish {} of {title}",
+            counted(n, "changed page", "changed pages")
+        ),
+    }
+}
