@@ -1,0 +1,315 @@
+//! The published site's look: whole HTML documents from plain data.
+//!
+//! A published page is other people's text on our origin, so a document has no scripts, no forms and nothing from
+//! elsewhere but the author's own https pictures. Everything here is escaped by the template; the one exception is
+//! [`PageView::html`], which comes from [`super::markdown::render`].
+//!
+//! Titles, navigation and links come from the caller; [`super::outline::Outline`] makes most of them.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::markdown::Heading;
+
+/// The stylesheet: served beside the pages, or inlined into a sandboxed frame.
+pub const CSS: &str = include_str!("../../../style/live.css");
+
+/// A page with fewer headings needs no table of contents.
+const CONTENTS_MIN: usize = 3;
+const CONTENTS_LEVELS: std::ops::RangeInclusive<u8> = 2..=3;
+
+#[derive(Debug, Clone, Copy)]
+pub enum Style<'a> {
+    /// The address of [`CSS`].
+    Link(&'a str),
+    /// The text of a stylesheet, for documents that must not load anything: never anything but our own.
+    Inline(&'static str),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crumb {
+    pub title: String,
+    pub path: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NavItem {
+    pub title: String,
+    pub path: String,
+    pub current: bool,
+    /// The current page or above it.
+    pub open: bool,
+    pub children: Vec<NavItem>,
+}
+
+#[derive(Debug, Clone)]
+pub struct PageView<'a> {
+    pub lang: &'a str,
+    pub site_title: &'a str,
+    /// What comes before every path, without a slash at its end; the same as in [`super::markdown::Links`].
+    pub base: &'a str,
+    /// The version that is shown, if it is a published one.
+    pub version: Option<i64>,
+    pub style: Style<'a>,
+    pub robots_noindex: bool,
+    /// Said above everything else, for example that this is a preview.
+    pub notice: Option<&'a str>,
+
+    pub title: &'a str,
+    pub description: Option<&'a str>,
+    /// Empty for the home page.
+    pub path: &'a str,
+    pub breadcrumbs: Vec<Crumb>,
+    pub nav: Vec<NavItem>,
+    /// Listed under the text.
+    pub children: Vec<Crumb>,
+    pub prev: Option<Crumb>,
+    pub next: Option<Crumb>,
+
+    pub headings: &'a [Heading],
+    /// From [`super::markdown::render`], and from nowhere else.
+    pub html: &'a str,
+}
+
+pub fn page(view: &PageView<'_>) -> String {
+    let is_home = view.path.is_empty();
+    let title = match is_home {
+        true => view.site_title.to_string(),
+        false => format!("{} · {}", view.title, view.site_title),
+    };
+    let head = Head {
+        lang: view.lang,
+        title: &title,
+        description: view.description,
+        style: view.style,
+        noindex: view.robots_noindex,
+    };
+    let contents = contents(view.headings);
+    // The home page lists the top level in its text, and once is enough.
+    let has_nav = !view.nav.is_empty() && !is_home;
+    document(
+        &head,
+        html! {
+            @if let Some(notice) = view.notice { p.notice role="note" { (notice) } }
+            (header(view.site_title, Some(view.base)))
+            div.frame.home[is_home].has-nav[has_nav].has-contents[contents.is_some()] {
+                @if has_nav { (side_nav(view)) }
+                main id="content" tabindex="-1" {
+                    (article_head(view, is_home))
+                    @if let Some(contents) = &contents { (contents) }
+                    article.prose { (PreEscaped(view.html)) }
+                    (children(view))
+                    (neighbours(view))
+                }
+            }
+            (footer(view.version))
+        },
+    )
+}
+
+/// An address of a site where no page is. `base` is left out where the way home is not known (a static 404 page is
+/// shown at any depth).
+pub fn not_found(site_title: &str, base: Option<&str>, style: Style<'_>) -> String {
+    let body = html! {
+        h1 { "There is no page here" }
+        p { "It may have moved, or the link that led here is mistyped." }
+        @if let Some(base) = base { p { a href={ (base) "/" } { "Go to the start of " (site_title) } } }
+    };
+    message("Page not found", Some(site_title), base, style, &body)
+}
+
+/// A site that was deleted. It says no name: what is gone says nothing about itself.
+pub fn gone(style: Style<'_>) -> String {
+    let body = html! {
+        h1 { "This site is gone" }
+        p { "Its owners have taken it down. Nothing is published here any more." }
+    };
+    message("Site removed", None, None, style, &body)
+}
+
+/// A site whose start has no page of its own: what there is, listed.
+pub fn empty(site_title: &str, base: &str, pages: &[Crumb], style: Style<'_>) -> String {
+    let body = html! {
+        h1 { (site_title) }
+        @if pages.is_empty() {
+            p { "Nothing is published here yet." }
+        } @else {
+            nav aria-label="Pages" { (crumb_list(base, pages)) }
+        }
+    };
+    message(site_title, Some(site_title), Some(base), style, &body)
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The parts of a document, from the outside in
+
+struct Head<'a> {
+    lang: &'a str,
+    title: &'a str,
+    description: Option<&'a str>,
+    style: Style<'a>,
+    noindex: bool,
+}
+
+fn document(head: &Head, body: Markup) -> String {
+    html! {
+        (DOCTYPE)
+        html lang=(head.lang) {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (head.title) }
+                @if let Some(description) = head.description { meta name="description" content=(description); }
+                @if head.noindex { meta name="robots" content="noindex, nofollow"; }
+                @match head.style {
+                    Style::Link(address) => { link rel="stylesheet" href=(address); }
+                    Style::Inline(css) => { style { (PreEscaped(css)) } }
+                }
+            }
+            body {
+                a.skip href="#content" { "Skip to the text" }
+                (body)
+            }
+        }
+    }
+    .into_string()
+}
+
+fn message(
+    title: &str,
+    site_title: Option<&str>,
+    base: Option<&str>,
+    style: Style<'_>,
+    body: &Markup,
+) -> String {
+    document(
+        &Head {
+            lang: "en",
+            title,
+            description: None,
+            style,
+            noindex: true,
+        },
+        html! {
+            @if let Some(site_title) = site_title { (header(site_title, base)) }
+            div.frame { main id="content" tabindex="-1" { div.prose.message { (body) } } }
+            (footer(None))
+        },
+    )
+}
+
+fn header(site_title: &str, base: Option<&str>) -> Markup {
+    html! {
+        header.masthead {
+            @match base {
+                Some(base) => { a.site href={ (base) "/" } { (site_title) } }
+                None => { span.site { (site_title) } }
+            }
+        }
+    }
+}
+
+/// Folded on a phone; where there is room the stylesheet opens it for good.
+fn side_nav(view: &PageView) -> Markup {
+    html! {
+        nav.side id="site-nav" aria-label="Site" {
+            details {
+                summary { "Pages" }
+                (nav_list(view.base, &view.nav))
+            }
+        }
+    }
+}
+
+fn nav_list(base: &str, items: &[NavItem]) -> Markup {
+    html! {
+        ul {
+            @for item in items {
+                li.open[item.open] {
+                    a href=(href(base, &item.path)) aria-current=[item.current.then_some("page")] { (item.title) }
+                    @if !item.children.is_empty() { (nav_list(base, &item.children)) }
+                }
+            }
+        }
+    }
+}
+
+fn article_head(view: &PageView, is_home: bool) -> Markup {
+    html! {
+        header.opening {
+            @if !is_home {
+                nav.crumbs aria-label="Breadcrumb" {
+                    ol {
+                        li { a href={ (view.base) "/" } { "Home" } }
+                        @for crumb in &view.breadcrumbs { li { a href=(href(view.base, &crumb.path)) { (crumb.title) } } }
+                    }
+                }
+            }
+            h1 { (view.title) }
+            @if let Some(description) = view.description { p.lead { (description) } }
+        }
+    }
+}
+
+fn contents(headings: &[Heading]) -> Option<Markup> {
+    let listed: Vec<&Heading> = headings
+        .iter()
+        .filter(|heading| CONTENTS_LEVELS.contains(&heading.level))
+        .collect();
+    (listed.len() >= CONTENTS_MIN).then(|| {
+        html! {
+            nav.contents id="page-contents" aria-label="On this page" {
+                details {
+                    summary { "On this page" }
+                    ol { @for heading in listed { li.{ "level-" (heading.level) } { a href={ "#" (heading.id) } { (heading.text) } } } }
+                }
+            }
+        }
+    })
+}
+
+fn children(view: &PageView) -> Markup {
+    html! {
+        @if !view.children.is_empty() {
+            nav.below aria-labelledby="below-title" {
+                h2 id="below-title" { @if view.path.is_empty() { "Pages" } @else { "In this section" } }
+                (crumb_list(view.base, &view.children))
+            }
+        }
+    }
+}
+
+fn crumb_list(base: &str, crumbs: &[Crumb]) -> Markup {
+    html! { ul.pages { @for crumb in crumbs { li { a href=(href(base, &crumb.path)) { (crumb.title) } } } } }
+}
+
+fn neighbours(view: &PageView) -> Markup {
+    html! {
+        @if view.prev.is_some() || view.next.is_some() {
+            nav.neighbours aria-label="Previous and next page" {
+                @if let Some(prev) = &view.prev {
+                    a.prev rel="prev" href=(href(view.base, &prev.path)) { small { "Previous" } span { (prev.title) } }
+                }
+                @if let Some(next) = &view.next {
+                    a.next rel="next" href=(href(view.base, &next.path)) { small { "Next" } span { (next.title) } }
+                }
+            }
+        }
+    }
+}
+
+fn footer(version: Option<i64>) -> Markup {
+    html! {
+        footer.colophon {
+            p { "Published with Cloudhal" @if let Some(version) = version { " · version " (version) } }
+        }
+    }
+}
+
+fn href(base: &str, path: &str) -> String {
+    if path.is_empty() {
+        format!("{base}/")
+    } else {
+        format!("{base}/{path}/")
+    }
+}
