@@ -313,3 +313,196 @@ fn href(base: &str, path: &str) -> String {
         format!("{base}/{path}/")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crumb(title: &str, path: &str) -> Crumb {
+        Crumb {
+            title: title.into(),
+            path: path.into(),
+        }
+    }
+
+    fn view<'a>(headings: &'a [Heading]) -> PageView<'a> {
+        PageView {
+            lang: "en",
+            site_title: "Harbour Street Bakery",
+            base: "/live/bakery",
+            version: Some(41),
+            style: Style::Link("/live/bakery/style.css"),
+            robots_noindex: false,
+            notice: None,
+            title: "Opening hours",
+            description: Some("When we are open."),
+            path: "visit/opening-hours",
+            breadcrumbs: vec![crumb("Visit", "visit")],
+            nav: vec![NavItem {
+                title: "Visit".into(),
+                path: "visit".into(),
+                open: true,
+                children: vec![NavItem {
+                    title: "Opening hours".into(),
+                    path: "visit/opening-hours".into(),
+                    current: true,
+                    open: true,
+                    children: Vec::new(),
+                }],
+                ..NavItem::default()
+            }],
+            children: vec![crumb("Easter", "visit/opening-hours/easter")],
+            prev: None,
+            next: Some(crumb("How to find us", "visit/how-to-find-us")),
+            headings,
+            html: "<p>Open.</p>",
+        }
+    }
+
+    #[test]
+    fn a_page_has_its_parts_and_their_links() {
+        let out = page(&view(&[]));
+        for part in [
+            "<!DOCTYPE html><html lang=\"en\">",
+            "<title>Opening hours · Harbour Street Bakery</title>",
+            "<a class=\"skip\" href=\"#content\">",
+            "<a class=\"site\" href=\"/live/bakery/\">Harbour Street Bakery</a>",
+            "<li><a href=\"/live/bakery/visit/\">Visit</a></li>",
+            "<a href=\"/live/bakery/visit/opening-hours/\" aria-current=\"page\">Opening hours</a>",
+            "<h1>Opening hours</h1><p class=\"lead\">When we are open.</p>",
+            "<article class=\"prose\"><p>Open.</p></article>",
+            "href=\"/live/bakery/visit/opening-hours/easter/\"",
+            "<a class=\"next\" rel=\"next\" href=\"/live/bakery/visit/how-to-find-us/\">",
+            "Published with Cloudhal · version 41",
+        ] {
+            assert!(out.contains(part), "{part} is missing in {out}");
+        }
+        assert!(
+            !out.contains("noindex")
+                && !out.contains("page-contents")
+                && !out.contains("class=\"notice\"")
+        );
+    }
+
+    #[test]
+    fn only_a_long_page_has_a_table_of_contents() {
+        let heading = |level, id: &str| Heading {
+            level,
+            id: id.into(),
+            text: format!("The {id} & more"),
+        };
+        let short = [heading(2, "a"), heading(2, "b"), heading(4, "c")];
+        assert!(!page(&view(&short)).contains("page-contents"));
+        let long = [heading(2, "a"), heading(2, "b"), heading(3, "c")];
+        assert!(
+            page(&view(&long))
+                .contains("<li class=\"level-3\"><a href=\"#c\">The c &amp; more</a></li>")
+        );
+    }
+
+    #[test]
+    fn whatever_a_caller_passes_is_text() {
+        const EVIL: &str = "</title></style><script>alert(1)</script>\" onload=\"x";
+        let crumbs = || vec![crumb(EVIL, EVIL)];
+        let nav = vec![NavItem {
+            title: EVIL.into(),
+            path: EVIL.into(),
+            ..NavItem::default()
+        }];
+        let headings = vec![
+            Heading {
+                level: 2,
+                id: EVIL.into(),
+                text: EVIL.into()
+            };
+            3
+        ];
+        let view = PageView {
+            lang: EVIL,
+            site_title: EVIL,
+            base: EVIL,
+            style: Style::Link(EVIL),
+            notice: Some(EVIL),
+            title: EVIL,
+            description: Some(EVIL),
+            path: EVIL,
+            breadcrumbs: crumbs(),
+            nav,
+            children: crumbs(),
+            prev: crumbs().pop(),
+            next: crumbs().pop(),
+            ..view(&headings)
+        };
+        for out in [
+            page(&view),
+            not_found(EVIL, Some(EVIL), Style::Inline(CSS)),
+            empty(EVIL, EVIL, &crumbs(), Style::Link(EVIL)),
+        ] {
+            assert!(
+                !out.contains("<script") && !out.contains("\" onload"),
+                "{out}"
+            );
+            assert_eq!(out.matches("</title>").count(), 1, "{out}");
+        }
+    }
+
+    #[test]
+    fn nothing_runs_asks_or_loads() {
+        let inline = PageView {
+            style: Style::Inline(CSS),
+            robots_noindex: true,
+            notice: Some("Preview"),
+            ..view(&[])
+        };
+        let out = page(&inline);
+        for absent in [
+            "<script",
+            "<form",
+            "<input",
+            "<button",
+            "<iframe",
+            "<link",
+            "javascript:",
+            " style=\"",
+        ] {
+            assert!(!out.contains(absent), "{absent} in {out}");
+        }
+        assert!(
+            out.contains("noindex, nofollow")
+                && out.contains("<p class=\"notice\" role=\"note\">Preview</p>")
+        );
+        assert!(!gone(Style::Inline(CSS)).contains("Bakery"));
+    }
+
+    #[test]
+    fn the_stylesheet_is_small_and_self_contained() {
+        assert!(CSS.len() < 14_000, "{} bytes", CSS.len());
+        for absent in ["</", "url(", "@import", "@font-face", "expression("] {
+            assert!(!CSS.contains(absent), "{absent}");
+        }
+        assert_eq!(CSS.matches('{').count(), CSS.matches('}').count());
+    }
+
+    #[test]
+    fn the_home_page_is_the_sites_and_lists_its_pages() {
+        let out = page(&PageView {
+            path: "",
+            breadcrumbs: Vec::new(),
+            title: "Fresh bread",
+            ..view(&[])
+        });
+        assert!(
+            out.contains("<title>Harbour Street Bakery</title>")
+                && out.contains("<h1>Fresh bread</h1>")
+        );
+        assert!(
+            !out.contains("class=\"crumbs\"")
+                && !out.contains("site-nav")
+                && out.contains(">Pages</h2>")
+        );
+        assert!(
+            empty("Bakery", "/live/bakery", &[], Style::Inline(CSS))
+                .contains("Nothing is published here yet.")
+        );
+    }
+}

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::links::{Links, Target};
+use super::links::{Links, Target, decoded};
 use super::{Heading, RESERVED_IDS, Rendered, escape};
 
 pub(super) fn finish(safe: &str, links: &Links<'_>) -> Rendered {
@@ -196,11 +196,14 @@ impl Pass<'_> {
             // Without an address, or with one that the sanitiser took away, or with one that leads nowhere.
             None | Some(Target::Missing) => {
                 if let Some(href) = href {
-                    self.unresolved.add(href);
+                    self.unresolved.add(&decoded(href));
                 }
                 self.open_links.push("</span>");
                 kept.retain(|(name, _)| *name == "id");
                 kept.push(("class", "link-missing".to_string()));
+                if let Some(href) = href {
+                    kept.push(("title", decoded(href)));
+                }
                 return self.open("span", &kept);
             }
         }

@@ -183,7 +183,7 @@ fn without_file_name(path: &str) -> &str {
     }
 }
 
-fn decoded(path: &str) -> String {
+pub(super) fn decoded(path: &str) -> String {
     let bytes = path.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;

@@ -5,7 +5,8 @@
 //!
 //! - a pair in angle brackets, each alone on its line, becomes one code block with everything between (Hugo does not
 //!   read that as Markdown either);
-//! - `ref` and `relref` inside a link's parentheses become the page they name, which is all they ever mean;
+//! - `ref` and `relref` as a link's address become the page they name, which is all they ever mean; any other address
+//!   stays one, so that the link's words can be read although it leads nowhere;
 //! - every other one becomes `<code class="shortcode">`, spelled so that nothing inside it is markup;
 //! - `{{</* name */>}}`, the way to write about a shortcode, loses the marks that say so.
 //!
@@ -57,17 +58,18 @@ fn readable(body: &str, code: &Shortcode, ends: &Ends, done: usize) -> (String, 
     if let Some(block) = code.block(body, ends).filter(|block| block.start >= done) {
         return (fenced(&body[block.clone()]), block.end);
     }
-    let in_link = body[..code.range.start].ends_with("](");
-    match code.page().filter(|_| in_link) {
-        Some(page) => (page, code.range.end),
-        None => (
-            format!(
-                "<code class=\"shortcode\">{}</code>",
-                spelled(&body[code.range.clone()])
-            ),
-            code.range.end,
+    let before = &body[..code.range.start];
+    let is_address = before.ends_with("](") || before.trim_end_matches([' ', '\t']).ends_with("]:");
+    let text = match code.page() {
+        _ if !is_address => format!(
+            "<code class=\"shortcode\">{}</code>",
+            spelled(code.whole(body))
         ),
-    }
+        Some(page) => page,
+        // Still an address to Markdown, if one that leads nowhere: the link's words stay readable.
+        None => format!("<{}>", spelled(code.whole(body))),
+    };
+    (text, code.range.end)
 }
 
 struct Shortcode<'a> {
@@ -137,6 +139,10 @@ impl Shortcode<'_> {
             return None;
         }
         Some(before.len()..ends.after(name, self.range.end)?)
+    }
+
+    fn whole<'b>(&self, body: &'b str) -> &'b str {
+        &body[self.range.clone()]
     }
 
     fn page(&self) -> Option<String> {
