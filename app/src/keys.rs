@@ -100,8 +100,17 @@ mod listen {
     }
 
     fn is_ours(event: &KeyboardEvent) -> bool {
-        let modified = event.ctrl_key() || event.meta_key() || event.alt_key() || event.repeat();
+        let modified = is_dialog_open()
+            || event.ctrl_key()
+            || event.meta_key()
+            || event.alt_key()
+            || event.repeat();
         !modified && (event.key() == "Escape" || !is_typing())
+    }
+
+    /// A dialog has the keyboard to itself; the browser closes it on Escape.
+    fn is_dialog_open() -> bool {
+        find("dialog[open]").is_some()
     }
 
     fn is_typing() -> bool {

@@ -94,6 +94,10 @@ fn ask(view: &ApprovalView, reason: RwSignal<String>) -> AnyView {
     let open = record.status.is_open();
     let waits = record.status == Status::Pending;
     let decides = waits && view.may_decide;
+    let mut look = words::status(record.status, outcome);
+    if decides {
+        look.word = "Waiting for you";
+    }
     let answer = if decides {
         Either::Left(view! { <Decide record=record.clone() reason/> })
     } else {
@@ -104,7 +108,7 @@ fn ask(view: &ApprovalView, reason: RwSignal<String>) -> AnyView {
             <p class="up"><a href=link::APPROVALS>{icon("back")}"All approvals"</a></p>
             <Notice/>
             <div class="eyebrow">
-                {badge::badge(words::status(record.status, outcome))}
+                {badge::badge(look)}
                 {badge::risk(record.card.risk)}
                 {open.then(|| view! { <Left until=record.expires_at/> })}
             </div>

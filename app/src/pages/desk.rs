@@ -242,6 +242,15 @@ fn row(row: InboxRow, asked: &InboxQuery, open: Memo<Option<ApprovalId>>) -> Any
     let look = words::status(row.status, row.outcome.as_deref());
     let irreversible =
         (row.risk == Risk::Irreversible && row.status.is_open()).then(|| badge::risk(row.risk));
+    let told = asked.tab != Tab::Waiting || row.status != Status::Pending;
+    let marks = (told || irreversible.is_some()).then(|| {
+        view! {
+            <span class="marks">
+                {told.then(|| badge::badge(look))}
+                {irreversible}
+            </span>
+        }
+    });
     view! {
         <li class=format!("row {}", look.tone)>
             {pick}
@@ -252,10 +261,7 @@ fn row(row: InboxRow, asked: &InboxQuery, open: Memo<Option<ApprovalId>>) -> Any
                     <span class="who-asks">{foreign(&row.asker)} " · " {foreign(&row.site_title)}</span>
                     {standing}
                 </span>
-                <span class="marks">
-                    {badge::badge(look)}
-                    {irreversible}
-                </span>
+                {marks}
             </a>
         </li>
     }
@@ -286,7 +292,7 @@ fn nothing(page: &InboxPage, asked: &InboxQuery) -> impl IntoView + use<> {
     }
     let line = words::connect_line(&page.mcp_url);
     view! {
-        <Empty title="No agent is connected yet">
+        <Empty title="No agent is connected yet" class="first">
             <p>"Agents edit your sites; what has consequences waits here for you. Connect one with its key:"</p>
             <Command line/>
             <p class="hush small">"A key comes from " <code>"cloudhal agent add"</code> " on the server."</p>

@@ -55,7 +55,7 @@ fn then(record: &ApprovalRecord) -> AnyView {
     view! {
         "Approving lets "
         {name}
-        " run exactly this, once. If anything on the site changes first, the request is voided. Denying changes nothing; your reason goes back to the agent."
+        " run exactly this, once; if the site changes first, it may not. Denying changes nothing, and the agent reads your reason."
     }
     .into_any()
 }

@@ -3,12 +3,14 @@
 use super::{
     fold::Fold,
     frame::frame,
-    text::{segments, size},
+    text::{exact, segments, size},
 };
+use crate::words;
 use cloudhal_domain::{
     card::{Change, NodeChange},
     id::ApprovalId,
     link::{self, Side},
+    odd,
     view::{FieldDiff, NodeDiff, Span, SpanKind},
 };
 use leptos::{either::Either, prelude::*};
@@ -108,6 +110,7 @@ pub fn fields(fields: Vec<FieldDiff>, key: String) -> AnyView {
                 .map(|span| span.text.len())
                 .sum();
             let about = about(&field);
+            let strange = strange(&field);
             let value = spans(field.spans);
             let value = if changed > LONG_CHARS {
                 let key = format!("{key}/{}", field.name);
@@ -122,12 +125,37 @@ pub fn fields(fields: Vec<FieldDiff>, key: String) -> AnyView {
                 <dt>{super::text::foreign(&field.name)}</dt>
                 <dd>
                     {value}
+                    {strange}
                     {about}
                 </dd>
             }
         })
         .collect_view();
     view! { <dl class="diff">{rows}</dl> }.into_any()
+}
+
+/// What in the new text does not look like what it is, character by character.
+fn strange(field: &FieldDiff) -> impl IntoView + use<> {
+    let after: String = field
+        .spans
+        .iter()
+        .filter(|span| span.kind == SpanKind::Added)
+        .map(|span| span.text.as_str())
+        .collect();
+    let count = odd::count(&after);
+    (count > 0).then(|| {
+        let summary = words::count(
+            count as i64,
+            "unusual character or word",
+            "unusual characters or words",
+        );
+        view! {
+            <details class="exact">
+                <summary>{summary} ": see every character of what is new"</summary>
+                <pre>{exact(&after)}</pre>
+            </details>
+        }
+    })
 }
 
 fn about(field: &FieldDiff) -> impl IntoView + use<> {
@@ -142,16 +170,30 @@ fn about(field: &FieldDiff) -> impl IntoView + use<> {
 }
 
 fn spans(spans: Vec<Span>) -> AnyView {
-    let spans = spans.into_iter().map(span).collect_view();
+    let spans = joined(spans).into_iter().map(span).collect_view();
     view! { <bdi>{spans}</bdi> }.into_any()
+}
+
+/// Neighbours of one kind as one, so that a run of new words reads as a run.
+fn joined(spans: Vec<Span>) -> Vec<Span> {
+    let mut out: Vec<Span> = Vec::new();
+    for span in spans {
+        match out.last_mut() {
+            Some(last) if last.kind == span.kind && span.kind != SpanKind::Folded => {
+                last.text.push_str(&span.text);
+            }
+            _ => out.push(span),
+        }
+    }
+    out
 }
 
 fn span(span: Span) -> AnyView {
     let text = segments(&span.text);
     match span.kind {
         SpanKind::Same => text.into_any(),
-        SpanKind::Added => view! { <ins><span class="sr">"[added] "</span>{text}<span class="sr">" [end]"</span></ins> }.into_any(),
-        SpanKind::Removed => view! { <del><span class="sr">"[removed] "</span>{text}<span class="sr">" [end]"</span></del> }.into_any(),
+        SpanKind::Added => view! { <ins>{text}</ins> }.into_any(),
+        SpanKind::Removed => view! { <del>{text}</del> }.into_any(),
         SpanKind::Folded => {
             let words = span.text.split_whitespace().count();
             view! {

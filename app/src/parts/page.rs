@@ -4,7 +4,6 @@ use super::icon::icon;
 use crate::{api::StudioError, words};
 use cloudhal_domain::{code::Code, link};
 use leptos::prelude::*;
-use leptos_meta::Title;
 use leptos_router::hooks::use_location;
 
 /// How many requests wait for the person; shown in the window's title wherever they are.
@@ -12,6 +11,9 @@ use leptos_router::hooks::use_location;
 pub struct WaitingCount(pub RwSignal<i64>);
 
 /// The window's title. Only words of ours and slugs: never an agent's text.
+///
+/// In the browser an effect of our own sets it, which ends with its screen; the library's keeps reading what a screen
+/// owned after the screen is gone. Both sides leave the same empty place on the page.
 #[component]
 pub fn WindowTitle(#[prop(into)] text: Signal<String>) -> impl IntoView {
     let waiting = use_context::<WaitingCount>();
@@ -22,7 +24,10 @@ pub fn WindowTitle(#[prop(into)] text: Signal<String>) -> impl IntoView {
             n => format!("({n}) {text} · Cloudhal"),
         }
     };
-    view! { <Title text=title/> }
+    #[cfg(feature = "ssr")]
+    return view! { <leptos_meta::Title text=untrack(title)/> {()} };
+    #[cfg(not(feature = "ssr"))]
+    Effect::new(move |_| document().set_title(&title()));
 }
 
 /// Grey shapes of the size that the content will have.
@@ -82,9 +87,13 @@ fn query_of(search: &str) -> String {
 
 /// A list that is empty, and what will stand there.
 #[component]
-pub fn Empty(#[prop(into)] title: String, children: Children) -> impl IntoView {
+pub fn Empty(
+    #[prop(into)] title: String,
+    #[prop(default = "")] class: &'static str,
+    children: Children,
+) -> impl IntoView {
     view! {
-        <div class="empty">
+        <div class=format!("empty {class}")>
             <p class="title">{title}</p>
             {children()}
         </div>

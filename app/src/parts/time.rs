@@ -72,6 +72,7 @@ pub fn At(at: Timestamp) -> impl IntoView {
 
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
+const SIX_HOURS: i64 = 6 * HOUR;
 const DAY: i64 = 24 * HOUR;
 
 /// On the server in UTC, in the browser in the person's own zone and words.
@@ -134,7 +135,8 @@ fn left(ms: i64) -> String {
         ..=0 => "expired".into(),
         1..MINUTE => format!("{} s left", (ms / 10_000 + 1) * 10),
         MINUTE..HOUR => format!("{} min left", ms / MINUTE),
-        HOUR..DAY => format!("{} h {:02} min left", ms / HOUR, ms % HOUR / MINUTE),
+        HOUR..SIX_HOURS => format!("{} h {:02} min left", ms / HOUR, ms % HOUR / MINUTE),
+        SIX_HOURS..DAY => format!("{} h left", ms / HOUR),
         _ => format!("{} d {} h left", ms / DAY, ms % DAY / HOUR),
     }
 }
@@ -154,6 +156,6 @@ mod tests {
         assert_eq!(ago(50 * HOUR), "2 days ago");
         assert_eq!(left(0), "expired");
         assert_eq!(left(41 * MINUTE), "41 min left");
-        assert_eq!(left(23 * HOUR + 5 * MINUTE), "23 h 05 min left");
+        assert_eq!(left(23 * HOUR + 5 * MINUTE), "23 h left");
     }
 }
