@@ -124,8 +124,8 @@ impl Pass<'_> {
             }
             Token::Open {
                 name, attributes, ..
-            } if heading_level(name).is_some() => self.open_heading(name, attributes),
-            Token::Close { name, .. } if heading_level(name).is_some() => self.close_heading(name),
+            } if anchor_level(name).is_some() => self.open_heading(name, attributes),
+            Token::Close { name, .. } if anchor_level(name).is_some() => self.close_heading(name),
             Token::Open {
                 name,
                 attributes,
@@ -251,7 +251,7 @@ impl Pass<'_> {
         for (name, value) in attributes.iter().filter(|(name, _)| *name != "id") {
             push_attribute(&mut other_attributes, name, value);
         }
-        let level = heading_level(name).unwrap_or(6);
+        let level = anchor_level(name).unwrap_or(TERM_LEVEL);
         let start = self.out.len();
         self.open_headings.push(OpenHeading {
             level,
@@ -276,7 +276,7 @@ impl Pass<'_> {
         ));
         self.out.push_str(&inner);
         self.out.push_str(&format!("</{name}>"));
-        if !text.is_empty() {
+        if !text.is_empty() && open.level != TERM_LEVEL {
             self.headings.push((
                 open.start,
                 Heading {
@@ -318,8 +318,12 @@ fn anchor(text: &str) -> String {
     }
 }
 
-fn heading_level(name: &str) -> Option<u8> {
+/// Terms of a definition list are linked to like headings, and are none.
+const TERM_LEVEL: u8 = 0;
+
+fn anchor_level(name: &str) -> Option<u8> {
     match name.as_bytes() {
+        b"dt" => Some(TERM_LEVEL),
         [b'h', level @ b'1'..=b'6'] => Some(level - b'0'),
         _ => None,
     }

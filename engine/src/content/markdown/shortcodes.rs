@@ -59,7 +59,9 @@ fn readable(body: &str, code: &Shortcode, ends: &Ends, done: usize) -> (String, 
         return (fenced(&body[block.clone()]), block.end);
     }
     let before = &body[..code.range.start];
-    let is_address = before.ends_with("](") || before.trim_end_matches([' ', '\t']).ends_with("]:");
+    let unwrapped = before.strip_suffix('<');
+    let bare = unwrapped.unwrap_or(before);
+    let is_address = bare.ends_with("](") || bare.trim_end_matches([' ', '\t']).ends_with("]:");
     let text = match code.page() {
         _ if !is_address => format!(
             "<code class=\"shortcode\">{}</code>",
@@ -67,6 +69,7 @@ fn readable(body: &str, code: &Shortcode, ends: &Ends, done: usize) -> (String, 
         ),
         Some(page) => page,
         // Still an address to Markdown, if one that leads nowhere: the link's words stay readable.
+        None if unwrapped.is_some() => spelled(code.whole(body)),
         None => format!("<{}>", spelled(code.whole(body))),
     };
     (text, code.range.end)
