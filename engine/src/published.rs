@@ -16,7 +16,10 @@ use crate::{
         versions::{self as sql, PublishedRow},
     },
 };
-use cloudhal_domain::code::{Code, Refusal};
+use cloudhal_domain::{
+    code::{Code, Refusal},
+    id::SiteId,
+};
 use serde_json::{Map, Value};
 use std::{
     collections::{HashMap, VecDeque},
@@ -292,7 +295,7 @@ pub async fn export(
     engine: &Engine,
     slug: &str,
     version: Option<i64>,
-) -> Result<Vec<ExportPage>, Refusal> {
+) -> Result<Export, Refusal> {
     let site = sites_sql::by_slug(engine.store().read(), slug)
         .await?
         .ok_or_else(|| Refusal::not_found("site"))?;
@@ -336,5 +339,21 @@ pub async fn export(
             html,
         });
     }
-    Ok(pages)
+    Ok(Export {
+        title: site.title,
+        pages,
+    })
+}
+
+/// A version, rendered for another web server.
+pub struct Export {
+    pub title: String,
+    pub pages: Vec<ExportPage>,
+}
+
+/// For commands, which name sites by their slugs.
+pub async fn site_by_slug(engine: &Engine, slug: &str) -> Result<Option<SiteId>, Refusal> {
+    Ok(sites_sql::by_slug(engine.store().read(), slug)
+        .await?
+        .map(|site| SiteId::new(site.id)))
 }

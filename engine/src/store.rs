@@ -108,6 +108,12 @@ impl Store {
         Ok(())
     }
 
+    /// Closes every connection, so that a SQLite file is whole without its log.
+    pub async fn close(&self) {
+        self.read.close().await;
+        self.writer.close().await;
+    }
+
     pub async fn sqlite_version() -> Result<String, StoreError> {
         sqlx::any::install_default_drivers();
         let mut connection = sqlx::AnyConnection::connect("sqlite::memory:").await?;

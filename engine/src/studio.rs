@@ -30,6 +30,8 @@ use cloudhal_domain::{
 };
 use serde_json::{Value, json};
 
+pub use crate::store::approvals::Filter;
+
 /// Listed on the approval page; the rest of a larger change is counted and bound by its digest.
 const DIFFS_MAX: usize = limits::CARD_NODES_MAX;
 const HISTORY_MAX: i64 = 50;

@@ -85,7 +85,7 @@ pub(super) type Job = Box<dyn for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Ran> +
 
 #[derive(Clone)]
 pub(super) enum Writer {
-    Sqlite(mpsc::Sender<Job>),
+    Sqlite(mpsc::Sender<Job>, AnyPool),
     Postgres(AnyPool, Live),
 }
 
@@ -95,9 +95,15 @@ impl Writer {
             Backend::Postgres => Self::Postgres(pool, live),
             Backend::Sqlite => {
                 let (jobs, queue) = mpsc::channel(QUEUE_MAX);
-                tokio::spawn(write_queue(pool, queue, live));
-                Self::Sqlite(jobs)
+                tokio::spawn(write_queue(pool.clone(), queue, live));
+                Self::Sqlite(jobs, pool)
             }
+        }
+    }
+
+    pub(super) async fn close(&self) {
+        match self {
+            Self::Sqlite(_, pool) | Self::Postgres(pool, _) => pool.close().await,
         }
     }
 
@@ -126,7 +132,7 @@ impl Writer {
             })
         });
         match self {
-            Self::Sqlite(jobs) => jobs.send(job).await.map_err(|_| StoreError::Stopped)?,
+            Self::Sqlite(jobs, _) => jobs.send(job).await.map_err(|_| StoreError::Stopped)?,
             Self::Postgres(pool, live) => {
                 tokio::spawn(run_alone(pool.clone(), job, live.clone()));
             }

@@ -1,0 +1,153 @@
+//! `/api`: JSON for signed-in people. Every route below stands behind the session and the same-origin check.
+
+use crate::{
+    App,
+    people::{FromOurPage, SignedIn},
+    reply::No,
+};
+use axum::{
+    Json,
+    body::Body,
+    extract::{Path, Query, State},
+    response::{
+        Sse,
+        sse::{Event, KeepAlive},
+    },
+};
+use cloudhal_domain::{
+    approval::{ApprovalRecord, Status, Verdict},
+    code::{Code, Refusal},
+    id::{ApprovalId, SiteId},
+    limits,
+    view::LiveHint,
+};
+use cloudhal_engine::{approvals, authority::Decider, people, studio};
+use futures::Stream;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::{collections::HashMap, convert::Infallible, time::Duration};
+use tokio::sync::broadcast::error::RecvError;
+
+/// A stream ends after this and the browser opens it again: a session that ended meanwhile ends here too.
+const STREAM_MAX: Duration = Duration::from_secs(300);
+
+#[derive(Deserialize)]
+pub struct ListQuery {
+    status: Option<String>,
+    cursor: Option<String>,
+    limit: Option<i64>,
+}
+
+/// `GET /api/sites/{site}/approvals`
+pub async fn list(State(app): State<App>, SignedIn(person): SignedIn, Path(site): Path<String>, Query(query): Query<ListQuery>) -> Result<Json<Value>, No> {
+    let site = SiteId::new(site);
+    people::role_on(&app.engine, &person, &site).await?.ok_or_else(|| Refusal::not_found("site"))?;
+    let status = match query.status.as_deref() {
+        None | Some("") => "",
+        Some(text) => Status::from_text(text).ok_or_else(|| Refusal::new(Code::InvalidArguments, "status must be pending, approved, denied, expired, voided, cancelled or redeemed."))?.as_str(),
+    };
+    let filter = studio::Filter { site: site.as_str().to_owned(), ..Default::default() };
+    let limit = query.limit.unwrap_or(limits::PAGE_ITEMS_DEFAULT).clamp(1, limits::PAGE_ITEMS_MAX);
+    let (rows, next) = studio::list_standings(&app.engine, &filter, (status, status), query.cursor.as_deref(), limit).await?;
+    let mut items = Vec::with_capacity(rows.len());
+    for row in rows {
+        items.push(record(&app, &person, &site, &row.id).await?);
+    }
+    Ok(Json(json!({"items": items, "nextCursor": next})))
+}
+
+/// `GET /api/sites/{site}/approvals/{id}`
+pub async fn get(State(app): State<App>, SignedIn(person): SignedIn, Path((site, id)): Path<(String, String)>) -> Result<Json<ApprovalRecord>, No> {
+    Ok(Json(record(&app, &person, &SiteId::new(site), &ApprovalId::new(id)).await?))
+}
+
+async fn record(app: &App, person: &people::Person, site: &SiteId, id: &ApprovalId) -> Result<ApprovalRecord, Refusal> {
+    let approval = approvals::for_person(&app.engine, person, id).await?.approval;
+    if approval.site != *site {
+        return Err(Refusal::not_found("approval"));
+    }
+    Ok(approval.record(app.engine.now(), app.engine.approval_url(id)))
+}
+
+/// `POST /api/sites/{site}/approvals/{id}/approve`
+pub async fn approve(app: State<App>, who: SignedIn, proof: FromOurPage, path: Path<(String, String)>, body: Body) -> Result<Json<ApprovalRecord>, No> {
+    decide(app, who, proof, path, Verdict::Approve, body).await
+}
+
+/// `POST /api/sites/{site}/approvals/{id}/deny`
+pub async fn deny(app: State<App>, who: SignedIn, proof: FromOurPage, path: Path<(String, String)>, body: Body) -> Result<Json<ApprovalRecord>, No> {
+    decide(app, who, proof, path, Verdict::Deny, body).await
+}
+
+async fn decide(
+    State(app): State<App>,
+    SignedIn(person): SignedIn,
+    FromOurPage(proof): FromOurPage,
+    Path((site, id)): Path<(String, String)>,
+    verdict: Verdict,
+    body: Body,
+) -> Result<Json<ApprovalRecord>, No> {
+    let body = crate::agents::read_body(body).await?;
+    let text = |name: &str| body.get(name).and_then(Value::as_str);
+    // A missing or malformed digest is what it is: not what the page showed.
+    let seen = text("seenDigest").unwrap_or_default();
+    let decider = Decider::new(&person, proof);
+    let record = approvals::decide(&app.engine, &decider, &SiteId::new(site), &ApprovalId::new(id), verdict, seen, text("reason").map(str::to_owned)).await?;
+    Ok(Json(record))
+}
+
+/// `GET /api/sites`
+pub async fn sites(State(app): State<App>, SignedIn(person): SignedIn) -> Result<Json<Value>, No> {
+    Ok(Json(json!({"items": studio::sites(&app.engine, &person).await?, "nextCursor": null})))
+}
+
+/// `GET /api/events`: hints, as they come, about sites that this person may see.
+pub async fn events(State(app): State<App>, SignedIn(person): SignedIn) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let state = Streaming { hints: app.engine.live().subscribe(), app, person, may_see: HashMap::new(), until: tokio::time::Instant::now() + STREAM_MAX };
+    let stream = futures::stream::unfold((state, true), |(mut state, first)| async move {
+        if first {
+            return Some((Ok(Event::default().comment("hello").retry(Duration::from_secs(2))), (state, false)));
+        }
+        let event = state.next().await?;
+        Some((Ok(event), (state, false)))
+    });
+    Sse::new(stream).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
+}
+
+struct Streaming {
+    app: App,
+    person: people::Person,
+    hints: tokio::sync::broadcast::Receiver<LiveHint>,
+    may_see: HashMap<SiteId, bool>,
+    until: tokio::time::Instant,
+}
+
+impl Streaming {
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            let mut stopping = self.app.stopping.clone();
+            let hint = tokio::select! {
+                hint = self.hints.recv() => hint,
+                () = tokio::time::sleep_until(self.until) => return None,
+                _ = stopping.wait_for(|stopping| *stopping) => return None,
+            };
+            match hint {
+                Ok(hint) if self.sees(&hint.site).await => return Event::default().event("hint").json_data(&hint).ok(),
+                Ok(_) => {}
+                // Some were missed: the page must look at everything again.
+                Err(RecvError::Lagged(_)) => return Some(Event::default().event("resync").data("{}")),
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    /// Asked once a stream and site; a stream is short-lived.
+    async fn sees(&mut self, site: &SiteId) -> bool {
+        if let Some(known) = self.may_see.get(site) {
+            return *known;
+        }
+        let sees = matches!(people::role_on(&self.app.engine, &self.person, site).await, Ok(Some(_)));
+        self.may_see.insert(site.clone(), sees);
+        sees
+    }
+}

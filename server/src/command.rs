@@ -1,0 +1,363 @@
+//! The command line. No command decides an approval.
+
+use crate::{
+    Server,
+    config::{Config, Flags},
+};
+use anyhow::{Context as _, Result, anyhow, bail};
+use clap::{Parser, Subcommand};
+use cloudhal_domain::{code::Refusal, id::SiteId, time::Timestamp};
+use cloudhal_engine::{
+    Engine, Settings, agents,
+    authority::Author,
+    background,
+    content::{export, import},
+    demo, journal,
+    people::{self, NewPerson, Person},
+    published, sites,
+    store::Store,
+    verify,
+};
+use secrecy::SecretString;
+use std::{io::Read as _, io::Write as _, path::PathBuf};
+
+/// Agents operate a site; people approve what matters.
+#[derive(Parser)]
+#[command(name = "cloudhal", version = env!("CARGO_PKG_VERSION"), disable_version_flag = true, arg_required_else_help = true)]
+pub struct Cloudhal {
+    /// Print the version, and the version of SQLite inside
+    #[arg(long, short = 'V')]
+    version: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the server
+    Serve {
+        /// On a fresh database: fill it with a demo site, one person and one agent, and print how to begin
+        #[arg(long)]
+        demo: bool,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// People: those who sign in and decide
+    Person {
+        #[command(subcommand)]
+        command: PersonCommand,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// Sites: bring content in, take it out
+    Site {
+        #[command(subcommand)]
+        command: SiteCommand,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// Agents: those who hold API keys and never decide
+    Agent {
+        #[command(subcommand)]
+        command: AgentCommand,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// Recompute site states and the journal's chain; exit 0 only if all agree
+    Verify {
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// The append-only account of who asked, decided and ran
+    Journal {
+        #[command(subcommand)]
+        command: JournalCommand,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// A consistent copy of a SQLite database, also while it serves; using the copy later starts a new restore epoch
+    Backup {
+        file: PathBuf,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// After restoring a PostgreSQL dump: start a new restore epoch, so that no older approval redeems
+    Restored {
+        #[command(flatten)]
+        flags: Flags,
+    },
+}
+
+#[derive(Subcommand)]
+enum PersonCommand {
+    /// Add a person; without a password, print a one-time sign-in link
+    Add {
+        #[arg(long)]
+        email: String,
+        #[arg(long)]
+        name: String,
+        /// Owner of the workspace: owns every site
+        #[arg(long)]
+        owner: bool,
+        /// Read the password from standard input
+        #[arg(long)]
+        password_stdin: bool,
+    },
+}
+
+#[derive(Subcommand)]
+enum SiteCommand {
+    /// Make a site from a folder of Markdown with optional front matter
+    Import {
+        dir: PathBuf,
+        #[arg(long)]
+        slug: String,
+        #[arg(long)]
+        title: Option<String>,
+    },
+    /// Write a published version as static files that any web server serves
+    Export {
+        slug: String,
+        #[arg(long)]
+        version: Option<i64>,
+        #[arg(long)]
+        out: PathBuf,
+    },
+}
+
+#[derive(Subcommand)]
+enum AgentCommand {
+    /// Add an agent of a person, and print its first key once
+    Add {
+        #[arg(long)]
+        name: String,
+        /// E-mail address of the person who answers for it
+        #[arg(long)]
+        owner: String,
+        /// Slug of a site it works on; may be repeated
+        #[arg(long, required = true)]
+        site: Vec<String>,
+        /// A tool it may call; may be repeated; all of them without it
+        #[arg(long)]
+        tool: Vec<String>,
+    },
+}
+
+#[derive(Subcommand)]
+enum JournalCommand {
+    /// JSON Lines, oldest first, chain by chain
+    Export {
+        /// Slug of one site
+        #[arg(long)]
+        site: Option<String>,
+        /// RFC 3339 time
+        #[arg(long)]
+        since: Option<String>,
+    },
+}
+
+impl Cloudhal {
+    pub async fn run(self) -> Result<()> {
+        if self.version {
+            println!("cloudhal {} (SQLite {})", env!("CARGO_PKG_VERSION"), Store::sqlite_version().await?);
+            return Ok(());
+        }
+        match self.command.context("see `cloudhal --help`")? {
+            Command::Serve { demo, flags } => serve(Config::load(flags)?, demo).await,
+            Command::Person { command, flags } => person(&open(flags).await?, command).await,
+            Command::Site { command, flags } => site(&open(flags).await?, command).await,
+            Command::Agent { command, flags } => agent(&open(flags).await?, command).await,
+            Command::Verify { flags } => check(&open(flags).await?).await,
+            Command::Journal { command, flags } => export_journal(&open(flags).await?, command).await,
+            Command::Backup { file, flags } => backup(&open(flags).await?, file).await,
+            Command::Restored { flags } => restored(&open(flags).await?).await,
+        }
+    }
+}
+
+async fn open(flags: Flags) -> Result<Engine> {
+    let config = Config::load(flags)?;
+    let settings = Settings { live_url: config.live_url.clone(), approval_ttl: config.approval_ttl, ..Settings::for_url(&config.public_url) };
+    let secret = config.secret()?;
+    Engine::open(&config.database_url, settings, secret).await.context("DATABASE_URL: the database could not be opened")
+}
+
+fn refused(refusal: Refusal) -> anyhow::Error {
+    anyhow!(refusal.message)
+}
+
+async fn serve(config: Config, with_demo: bool) -> Result<()> {
+    start_log(&config.log);
+    let server = Server::build(&config).await?;
+    let engine = server.app.engine.clone();
+    if config.database_url.contains(":memory:") {
+        println!("This database is in memory: everything is forgotten when the server stops.");
+    }
+    let listener = tokio::net::TcpListener::bind(config.addr).await.with_context(|| format!("CLOUDHAL_ADDR: cannot listen on {}", config.addr))?;
+    if with_demo {
+        let proof = cloudhal_domain::origin::prove(&config.public_url, None, Some(&config.public_url)).context("the demo could not publish")?;
+        let demo = demo::fill(&engine, proof).await.map_err(refused)?;
+        say(&[("url", &config.public_url), ("sign-in", &demo.sign_in), ("agent-key", &demo.agent_key)]);
+    } else {
+        say(&[("url", &config.public_url)]);
+        if people::is_empty(&engine).await.map_err(refused)? {
+            println!("Nobody has an account yet. Open this link to make yours:");
+            say(&[("set-up", &people::set_up_link(&engine).await.map_err(refused)?)]);
+        }
+    }
+    server.serve(listener, asked_to_stop()).await
+}
+
+/// Each on its own line as `name: value`; flushed, since scripts wait for them.
+fn say(lines: &[(&str, &str)]) {
+    let mut out = std::io::stdout().lock();
+    for (name, value) in lines {
+        let _ = writeln!(out, "{name}: {value}");
+    }
+    let _ = out.flush();
+}
+
+fn start_log(filter: &str) {
+    let filter = tracing_subscriber::EnvFilter::try_new(filter).unwrap_or_default();
+    // A second start, as in tests, keeps the first one's log.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+}
+
+async fn asked_to_stop() {
+    let interrupt = async {
+        let _ = tokio::signal::ctrl_c().await;
+    };
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => tokio::select! {
+                () = interrupt => {}
+                _ = terminate.recv() => {}
+            },
+            Err(_) => interrupt.await,
+        }
+    }
+    #[cfg(not(unix))]
+    interrupt.await;
+}
+
+async fn person(engine: &Engine, command: PersonCommand) -> Result<()> {
+    let PersonCommand::Add { email, name, owner, password_stdin } = command;
+    let password = match password_stdin {
+        true => {
+            let mut text = String::new();
+            std::io::stdin().take(4096).read_to_string(&mut text).context("reading the password")?;
+            Some(SecretString::from(text.trim_end_matches(['\r', '\n'])))
+        }
+        false => None,
+    };
+    let needs_link = password.is_none();
+    let person = people::add(engine, NewPerson { email, name, workspace_owner: owner, password }).await.map_err(refused)?;
+    println!("Added {} <{}>.", person.name(), person.email());
+    if needs_link {
+        say(&[("sign-in", &people::sign_in_link(engine, &person).await.map_err(refused)?)]);
+    }
+    Ok(())
+}
+
+async fn site(engine: &Engine, command: SiteCommand) -> Result<()> {
+    match command {
+        SiteCommand::Import { dir, slug, title } => import_site(engine, dir, slug, title).await,
+        SiteCommand::Export { slug, version, out } => {
+            let pages = published::export(engine, &slug, version).await.map_err(refused)?;
+            let title = pages.title.clone();
+            let report = export::write_site(&out, &title, pages.pages.into_iter())?;
+            println!("Wrote {} pages ({} bytes) to {}; {} old files removed.", report.pages, report.bytes, out.display(), report.removed);
+            Ok(())
+        }
+    }
+}
+
+async fn import_site(engine: &Engine, dir: PathBuf, slug: String, title: Option<String>) -> Result<()> {
+    let found = import::read_folder(&dir)?;
+    let home = found.nodes.iter().find(|node| node.path.is_empty()).map(|node| node.title.clone());
+    let title = title.or(home).unwrap_or_else(|| slug.clone());
+    let owner = people::workspace_owners(engine).await.map_err(refused)?.into_iter().next();
+    let id = sites::create_site(engine, &slug, &title, owner.as_ref()).await.map_err(refused)?;
+    let nodes = found.nodes.into_iter().map(new_node).collect();
+    let by = owner.as_ref().map_or_else(Author::system, Author::person);
+    let count = sites::fill(engine, &id, by, nodes).await.map_err(refused)?;
+    println!("Imported {count} pages as “{title}”.");
+    for skipped in &found.skipped {
+        println!("skipped {}: {}", skipped.path, skipped.reason);
+    }
+    say(&[("site", id.as_str()), ("slug", &slug)]);
+    Ok(())
+}
+
+fn new_node(node: import::ImportedNode) -> sites::NewNode {
+    let mut fields = node.fields;
+    if let Some(description) = node.description {
+        fields.insert("description".into(), description.into());
+    }
+    let kind = match node.kind {
+        import::ImportedKind::Page => "page",
+        import::ImportedKind::Collection => "collection",
+    };
+    sites::NewNode { path: node.path, kind: kind.into(), title: node.title, position: node.order, body: node.body, fields }
+}
+
+async fn agent(engine: &Engine, command: AgentCommand) -> Result<()> {
+    let AgentCommand::Add { name, owner, site, tool } = command;
+    let person: Person = people::by_email(engine, &owner).await.map_err(refused)?.ok_or_else(|| anyhow!("--owner: nobody here has the e-mail address {owner}; add them with `cloudhal person add`"))?;
+    let mut sites: Vec<SiteId> = Vec::new();
+    for slug in &site {
+        let found = published::site_by_slug(engine, slug).await.map_err(refused)?;
+        sites.push(found.ok_or_else(|| anyhow!("--site: there is no site with the slug {slug}"))?);
+    }
+    let new = agents::NewAgent { name, sites, tools: tool, expires_at: None };
+    let (_, key) = agents::add(engine, &person, new).await.map_err(refused)?;
+    println!("The key is shown this once. Keep it where the agent can read it.");
+    say(&[("agent-key", &key)]);
+    Ok(())
+}
+
+async fn check(engine: &Engine) -> Result<()> {
+    let report = verify::verify(engine).await?;
+    if let Some(fault) = report.fault {
+        bail!("does not agree: {fault}");
+    }
+    println!("All agree: {} sites, {} journal chains.", report.sites, report.chains);
+    Ok(())
+}
+
+async fn export_journal(engine: &Engine, command: JournalCommand) -> Result<()> {
+    let JournalCommand::Export { site, since } = command;
+    let chain = match &site {
+        Some(slug) => Some(published::site_by_slug(engine, slug).await.map_err(refused)?.ok_or_else(|| anyhow!("--site: there is no site with the slug {slug}"))?),
+        None => None,
+    };
+    let since = match since {
+        Some(text) => serde_json::from_value(text.clone().into()).with_context(|| format!("--since: “{text}” is not an RFC 3339 time"))?,
+        None => Timestamp(i64::MIN),
+    };
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    journal::export(engine, chain.as_ref().map(SiteId::as_str), since, |line| writeln!(out, "{line}")).await?;
+    out.flush()?;
+    Ok(())
+}
+
+async fn backup(engine: &Engine, file: PathBuf) -> Result<()> {
+    if file.exists() {
+        bail!("{} exists; a backup never overwrites", file.display());
+    }
+    engine.store().backup(&file).await?;
+    let url = format!("sqlite://{}", file.display());
+    let copy = Engine::open(&url, engine.settings().clone(), cloudhal_engine::secret::Secret::random()).await?;
+    background::start_epoch(&copy).await.map_err(refused)?;
+    copy.store().close().await;
+    println!("Wrote {}. No approval of before opens anything in it.", file.display());
+    Ok(())
+}
+
+async fn restored(engine: &Engine) -> Result<()> {
+    let voided = background::start_epoch(engine).await.map_err(refused)?;
+    println!("A new restore epoch has begun; {voided} open requests were voided.");
+    Ok(())
+}

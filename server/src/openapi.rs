@@ -1,0 +1,97 @@
+//! `GET /openapi.json`: `/tools` from the registry itself, `/api` beside it. Built from the same values that serve.
+
+use crate::App;
+use axum::{Json, extract::State};
+use cloudhal_domain::code::Code;
+use cloudhal_engine::tools::Tool;
+use serde_json::{Map, Value, json};
+
+pub async fn document(State(app): State<App>) -> Json<Value> {
+    let mut paths = Map::new();
+    paths.insert("/tools".into(), json!({"get": operation("listTools", "The tools this key may call", &["key"], json!({"type": "object"}))}));
+    for tool in app.engine.tools().all() {
+        paths.insert(format!("/tools/{}", tool.spec.id), json!({"post": call(tool)}));
+    }
+    paths.extend(people());
+    Json(json!({
+        "openapi": "3.1.0",
+        "info": {"title": "Cloudhal", "version": env!("CARGO_PKG_VERSION"), "description": "Agents operate a site through /tools; people decide through /api and the Studio."},
+        "servers": [{"url": app.origins.public}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer", "description": "An agent's API key"},
+                "session": {"type": "apiKey", "in": "cookie", "name": if app.origins.https { "__Host-cloudhal" } else { "cloudhal" }},
+            },
+            "schemas": {"Error": error_schema()},
+        },
+    }))
+}
+
+fn operation(id: &str, summary: &str, security: &[&str], result: Value) -> Value {
+    let security: Vec<Value> = security.iter().map(|name| json!({*name: []})).collect();
+    json!({
+        "operationId": id,
+        "summary": summary,
+        "security": security,
+        "responses": {
+            "200": {"description": "Done", "content": {"application/json": {"schema": result}}},
+            "default": {"description": "A typed refusal", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
+        },
+    })
+}
+
+fn call(tool: &Tool) -> Value {
+    let ok = json!({"type": "object", "properties": {"status": {"const": "ok"}, "data": tool.spec.output_schema, "replayed": {"type": "boolean"}}});
+    let mut operation = operation(&tool.spec.mcp_name(), tool.spec.title, &["key"], ok);
+    let body = json!({
+        "type": "object",
+        "properties": {"arguments": tool.schema_for_agents(false), "approvalId": {"type": "string"}, "reason": {"type": "string"}},
+        "additionalProperties": false,
+    });
+    operation["description"] = tool.spec.description.into();
+    operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": body}}});
+    if tool.spec.effect == cloudhal_domain::tool::Effect::Gated {
+        operation["responses"]["202"] = json!({"description": "Waits for a person; nothing has run"});
+    }
+    operation
+}
+
+fn people() -> Map<String, Value> {
+    let record = json!({"type": "object"});
+    let list = json!({"type": "object", "properties": {"items": {"type": "array", "items": record}, "nextCursor": {"type": ["string", "null"]}}});
+    let parameter = |name: &str, place: &str| json!({"name": name, "in": place, "required": place == "path", "schema": {"type": "string"}});
+    let site = || parameter("site", "path");
+    let of_one = || json!([site(), parameter("id", "path")]);
+    let decide = |id: &str, summary: &str| {
+        let mut operation = operation(id, summary, &["session"], json!({"type": "object"}));
+        let body = json!({"type": "object", "required": ["seenDigest"], "properties": {"seenDigest": {"type": "string"}, "reason": {"type": "string", "maxLength": 500}}});
+        operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": body}}});
+        json!({"parameters": of_one(), "post": operation})
+    };
+    let mut paths = Map::new();
+    paths.insert("/api/sites".into(), json!({"get": operation("listSites", "Sites you may see", &["session"], list.clone())}));
+    paths.insert(
+        "/api/sites/{site}/approvals".into(),
+        json!({"parameters": [site(), parameter("status", "query"), parameter("cursor", "query"), parameter("limit", "query")], "get": operation("listApprovals", "Approvals of a site", &["session"], list)}),
+    );
+    paths.insert("/api/sites/{site}/approvals/{id}".into(), json!({"parameters": of_one(), "get": operation("getApproval", "One approval with its card", &["session"], json!({"type": "object"}))}));
+    paths.insert("/api/sites/{site}/approvals/{id}/approve".into(), decide("approve", "Approve, once, what was seen"));
+    paths.insert("/api/sites/{site}/approvals/{id}/deny".into(), decide("deny", "Deny, once, what was seen"));
+    paths.insert("/api/events".into(), json!({"get": operation("events", "Live hints as server-sent events", &["session"], json!({"type": "string"}))}));
+    paths
+}
+
+fn error_schema() -> Value {
+    let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    json!({
+        "type": "object",
+        "properties": {
+            "status": {"const": "error"},
+            "error": {
+                "type": "object",
+                "properties": {"code": {"enum": codes}, "message": {"type": "string"}, "retryable": {"type": "boolean"}, "details": {"type": "object"}},
+            },
+        },
+    })
+}
