@@ -15,6 +15,10 @@ use leptos::{
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "hydrate"),
+    expect(dead_code, reason = "only a browser finds out")
+)]
 pub enum LiveState {
     Live,
     Reconnecting,

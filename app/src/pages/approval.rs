@@ -207,8 +207,8 @@ fn decided(record: &ApprovalRecord) -> impl IntoView + use<> {
                 Verdict::Deny => "Denied by ",
             };
             let via = match decision.via {
-                Via::Session => "",
-                Via::ClientElicitation => ", in their own MCP client",
+                Via::Session => None,
+                Via::ClientElicitation => Some(", in their own MCP client"),
             };
             let reason = decision
                 .reason

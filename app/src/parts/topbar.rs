@@ -50,7 +50,7 @@ fn Bar(viewer: Option<Viewer>) -> impl IntoView {
     view! {
         <a class="brand" href=link::APPROVALS>
             {logo()}
-            "Cloudhal"
+            <span class="brand-name">"Cloudhal"</span>
         </a>
         <nav class="nav" aria-label="Main">{places(waiting)}</nav>
         <div class="end">
