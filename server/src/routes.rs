@@ -10,15 +10,26 @@ use axum::{
     routing::{any, get, post},
 };
 use cloudhal_domain::code::{Code, Refusal};
+use tower_http::catch_panic::CatchPanicLayer;
 
 pub fn router(app: App) -> Router {
+    // Pages spawn their resources on this runtime. A second router in one process, as in tests, finds it set.
+    let _ = any_spawner::Executor::init_tokio();
     let machines = Router::new().route("/healthz", get(health::healthz)).route("/readyz", get(health::readyz)).with_state(app.clone());
     let doors = Router::new()
         .merge(for_agents(&app))
         .merge(for_everybody(&app))
         .merge(for_people(&app))
         .layer(middleware::from_fn_with_state(app.clone(), check_host));
-    machines.merge(doors).layer(middleware::from_fn_with_state(app, common_headers))
+    machines
+        .merge(doors)
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn_with_state(app, common_headers))
+}
+
+/// A bug of ours ends one request, not the connection, and its words stay in the log.
+fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
+    reply::No(Refusal::new(Code::Internal, "Something went wrong on our side. Nothing was changed.")).into_response()
 }
 
 /// A key on every request, never a cookie.
