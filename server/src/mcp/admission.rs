@@ -1,0 +1,135 @@
+//! Who comes in: Origin and key, then a body that is small enough and means one thing. The Host was checked for all doors, in
+//! `routes`.
+
+use super::message::{self, Unreadable};
+use crate::{App, agents, config::Origins};
+use axum::{
+    body::{Body, Bytes, to_bytes},
+    extract::Request,
+    http::{HeaderMap, HeaderValue, Method, header},
+};
+use cloudhal_domain::{
+    code::{Code, Refusal},
+    limits,
+    tool::Surface,
+};
+use std::time::Duration;
+
+pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
+/// Where RFC 9728 puts it for a resource with a path.
+pub const METADATA_PATH_OF_MCP: &str = "/.well-known/oauth-protected-resource/mcp";
+
+/// A body of 256 KiB that takes longer is held open on purpose.
+const BODY_WAIT: Duration = Duration::from_secs(30);
+
+pub enum TurnedAway {
+    Refused(Refusal),
+    /// No good key: the answer says how to get in.
+    Unknown {
+        refusal: Refusal,
+        challenge: HeaderValue,
+    },
+    /// Not a message of JSON-RPC, or not one with a single meaning.
+    Unreadable(Unreadable),
+}
+
+impl From<Refusal> for TurnedAway {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// The request as `rmcp` may see it: the caller among its extensions, no credential in its headers, its body read and rewritten.
+pub async fn admit(app: &App, request: Request) -> Result<Request, TurnedAway> {
+    let (mut parts, body) = request.into_parts();
+    check_origin(&app.origins, &parts.headers)?;
+    let caller = agents::caller(app, &parts.headers, Surface::Mcp)
+        .await
+        .map_err(|refusal| unknown(app, refusal))?;
+    let body = if parts.method == Method::POST {
+        let message = message::read(&whole(&parts.headers, body).await?);
+        Body::from(message.map_err(TurnedAway::Unreadable)?.to_string())
+    } else {
+        Body::empty()
+    };
+    parts.extensions.insert(caller);
+    // `rmcp` keeps the headers beside the call and logs them at its debug level.
+    for name in [
+        header::AUTHORIZATION,
+        header::COOKIE,
+        header::CONTENT_LENGTH,
+    ] {
+        parts.headers.remove(name);
+    }
+    Ok(Request::from_parts(parts, body))
+}
+
+/// The origin as `rmcp` wants it: with its port said, since an entry without one matches every port there.
+pub fn origin_with_port(origins: &Origins) -> String {
+    let host = &origins.public_host;
+    let named = host
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
+    match (named, origins.https) {
+        (true, _) => origins.public.clone(),
+        (false, true) => format!("{}:443", origins.public),
+        (false, false) => format!("{}:80", origins.public),
+    }
+}
+
+/// Clients that are no browser send no Origin; whoever sends one must be a page of ours.
+fn check_origin(origins: &Origins, headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut given = headers.get_all(header::ORIGIN).iter();
+    match (given.next(), given.next()) {
+        (None, _) => Ok(()),
+        (Some(origin), None) if origin.as_bytes() == origins.public.as_bytes() => Ok(()),
+        _ => Err(Refusal::new(
+            Code::CrossOrigin,
+            "Pages of other origins may not use this door.",
+        )),
+    }
+}
+
+fn unknown(app: &App, refusal: Refusal) -> TurnedAway {
+    let challenge = format!(
+        "Bearer resource_metadata=\"{}{METADATA_PATH}\"",
+        app.engine.settings().public_url
+    );
+    match HeaderValue::from_str(&challenge) {
+        Ok(challenge) if refusal.code == Code::Unauthorized => {
+            TurnedAway::Unknown { refusal, challenge }
+        }
+        _ => TurnedAway::Refused(refusal),
+    }
+}
+
+async fn whole(headers: &HeaderMap, body: Body) -> Result<Bytes, Refusal> {
+    let announced = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|length| length > limits::BODY_BYTES_MAX) {
+        return Err(too_large());
+    }
+    let broken = |words: &str| Refusal::new(Code::Malformed, format!("{words} Nothing was done."));
+    match tokio::time::timeout(BODY_WAIT, to_bytes(body, limits::BODY_BYTES_MAX)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) if is_over_limit(&error) => Err(too_large()),
+        Ok(Err(_)) => Err(broken("The body ended early.")),
+        Err(_) => Err(broken("The body took too long.")),
+    }
+}
+
+fn is_over_limit(error: &axum::Error) -> bool {
+    std::error::Error::source(error)
+        .is_some_and(|source| source.is::<http_body_util::LengthLimitError>())
+}
+
+fn too_large() -> Refusal {
+    Refusal::new(
+        Code::PayloadTooLarge,
+        format!(
+            "The body is larger than {} bytes. Nothing was done.",
+            limits::BODY_BYTES_MAX
+        ),
+    )
+}
