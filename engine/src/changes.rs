@@ -209,7 +209,7 @@ fn typed_fields(old: Option<&RevisionRow>, new: Option<&RevisionRow>) -> Vec<Fie
 fn field_diff(name: &str, before: &str, after: &str) -> FieldDiff {
     let diff = TextDiff::configure()
         .timeout(DIFF_TIME_MAX)
-        .diff_unicode_words(before, after);
+        .diff_words(before, after);
     let mut spans: Vec<Span> = Vec::new();
     for change in diff.iter_all_changes() {
         let kind = match change.tag() {

@@ -161,7 +161,7 @@ fn pages() -> Vec<NewNode> {
                 kind: (*kind).to_owned(),
                 title: (*title).to_owned(),
                 position: (at as i64 + 1) * 10,
-                body: (*body).to_owned(),
+                body: body.trim_end().to_owned(),
                 fields: Map::from_iter([("description".to_owned(), Value::from(*description))]),
             }
         };

@@ -796,27 +796,42 @@ fn journal_row(row: &EntryRow) -> JournalRow {
     }
 }
 
+/// One line of the journal as a person reads it, after the name of whoever did it.
 fn journal_sentence(kind: &str, body: &Value) -> String {
     let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
+    let act = || match text("tool") {
+        "publish" => "publish the site".to_owned(),
+        "rollback" => "roll the site back".to_owned(),
+        "delete" => "delete".to_owned(),
+        other => other.replace('-', " "),
+    };
     match kind {
-        "approval.requested" => format!("asked for `{}` over {}", text("tool"), text("surface")),
-        "approval.decided" if text("verdict") == "approve" => {
-            format!("approved `{}`", text("tool"))
+        "approval.requested" => {
+            let door = Surface::from_text(text("surface")).map_or("", Surface::in_words);
+            format!("asked to {}, {door}", act())
         }
-        "approval.decided" => format!("denied `{}`", text("tool")),
-        "approval.redeemed" => format!("ran `{}`: {}", text("tool"), text("outcome")),
+        "approval.decided" if text("verdict") == "approve" => {
+            format!("approved the request to {}", act())
+        }
+        "approval.decided" => format!("denied the request to {}", act()),
+        "approval.redeemed" if text("outcome") == "succeeded" => {
+            format!("ran the approved request to {}", act())
+        }
+        "approval.redeemed" => format!("ran the approved request to {}, and it failed", act()),
         "approval.voided" => match text("cause") {
             "state_changed" => "changed the site, which voided a request".into(),
-            cause => format!("voided a request: {}", cause.replace('_', " ")),
+            "tool_changed" => "voided a request: the tool changed".into(),
+            "restored" => "voided a request: the database was restored".into(),
+            _ => "voided a request: somebody's access was taken away".into(),
         },
         "approval.expired" => "closed a request whose time ran out".into(),
-        "approval.cancelled" => "withdrew its request".into(),
-        "tool.ran" => format!("ran `{}` by hand", text("tool")),
+        "approval.cancelled" => "withdrew the request".into(),
+        "tool.ran" => format!("chose to {}, by hand", act()),
         "site.created" => format!("created the site {}", text("title")),
-        "site.imported" => format!(
-            "imported {} pages",
-            body.get("nodes").and_then(Value::as_i64).unwrap_or(0)
-        ),
+        "site.imported" => {
+            let pages = body.get("nodes").and_then(Value::as_i64).unwrap_or(0);
+            format!("imported {pages} pages")
+        }
         "site.deleted" => format!("deleted the site {}", text("title")),
         "member.added" => format!("gave somebody the role {}", text("role")),
         "person.added" => format!("added {}", text("name")),

@@ -112,7 +112,7 @@ async fn node_card(
         tx,
         &row.id,
         rows.into_iter().map(gone).collect(),
-        "the draft",
+        "compared with the draft",
     )
     .await?;
     let and_below = if below > 0 {

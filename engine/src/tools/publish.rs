@@ -58,7 +58,8 @@ impl GatedTool for Publish {
         let (number, since) = newest.as_ref().map_or((0, 0), |v| (v.version, v.state_rev));
         let live = row.live_version.unwrap_or(0);
         let differences = sql::draft_differences(tx.sql(), &row.id, live, number, since).await?;
-        let changes = changes::describe(tx, &row.id, differences, "what is live").await?;
+        let changes =
+            changes::describe(tx, &row.id, differences, "compared with what is live").await?;
         let mut facts = Vec::new();
         if row.live_version.is_some() && live != number {
             facts.push(Fact { label: "Rolled back".into(), value: format!("Version {live} is live, but version {number} is newer. The changes below are against what is live.") });

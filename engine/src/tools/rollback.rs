@@ -57,7 +57,8 @@ impl GatedTool for Rollback {
         let target = sites::check_rollback(tx, row, args.version).await?;
         let live = row.live_version.unwrap_or(0);
         let differences = sql::differences(tx.sql(), &row.id, live, args.version).await?;
-        let changes = changes::describe(tx, &row.id, differences, "what is live").await?;
+        let changes =
+            changes::describe(tx, &row.id, differences, "compared with what is live").await?;
         Ok(Card {
             sentence: format!("Roll {} back to version {}", row.title, args.version),
             consequence: format!(
