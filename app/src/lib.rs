@@ -38,6 +38,7 @@ use pages::{login::Login, login::SetUp, login::SignInLink, studio::Studio};
 pub fn App() -> impl IntoView {
     provide_meta_context();
     parts::time::provide_clock();
+    mark_hydrated();
     if api::send_to_sign_in() {
         return leptos::either::Either::Left(());
     }
@@ -65,4 +66,14 @@ pub fn App() -> impl IntoView {
         </Router>
     };
     leptos::either::Either::Right(routes)
+}
+
+/// Says on `<html data-hydrated>` that the page answers to scripts now; for tests, which wait on it and never on time.
+fn mark_hydrated() {
+    #[cfg(feature = "hydrate")]
+    Effect::new(|_| {
+        if let Some(root) = document().document_element() {
+            let _ = root.set_attribute("data-hydrated", "");
+        }
+    });
 }

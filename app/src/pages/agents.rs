@@ -103,7 +103,7 @@ fn keys(keys: Vec<KeyRow>) -> impl IntoView {
             (None, Some(at)) => view! { "until " <At at/> }.into_any(),
             (None, None) => view! { <span class="hush">"no end"</span> }.into_any(),
         };
-        view! { <li><code>{key.prefix} "…"</code> " " <span class="hush">"made " <Ago at=key.created_at/> ", "</span> {standing}</li> }
+        view! { <li><code>{format!("{}…", key.prefix.trim_end_matches('…'))}</code> " " <span class="hush">"made " <Ago at=key.created_at/> ", "</span> {standing}</li> }
     }).collect_view();
     Either::Right(view! { <ul class="keys-held">{items}</ul> })
 }

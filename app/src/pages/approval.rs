@@ -57,6 +57,7 @@ pub fn Approval() -> impl IntoView {
         mine || matches!(hint.kind.as_str(), "site.changed" | "approval.requested")
     });
     view! {
+        <WindowTitle text="Approval"/>
         <article class="approval">
             {loaded(approval, id.into(), move |view| view! { <Record view reason/> })}
         </article>
@@ -277,7 +278,12 @@ fn changes(view: &ApprovalView) -> AnyView {
         )
     } else {
         let id = Some(view.record.id.clone());
-        Either::Right(diff::nodes(view.diffs.clone(), id, card.site.live_version))
+        let with_live = card
+            .changes
+            .as_ref()
+            .is_some_and(|c| c.compared_with.ends_with("live"));
+        let live = card.site.live_version.filter(|_| with_live);
+        Either::Right(diff::nodes(view.diffs.clone(), id, live))
     };
     view! {
         <section id="changes" aria-labelledby="changes-title">

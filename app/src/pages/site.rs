@@ -42,6 +42,9 @@ pub fn Site() -> impl IntoView {
 
 fn show(view: SiteView) -> AnyView {
     let site = &view.site;
+    let waiting = (site.waiting > 0).then(|| {
+        view! { <a class="btn" href=query::inbox(link::APPROVALS, &waiting_here(site))>{words::count(site.waiting, "request waits", "requests wait")}</a> }
+    });
     let live = site.live_version.map(|_| {
         view! { <a class="btn" href=view.live_url.clone() target="_blank" rel="noopener external">{icon("out")}"See it live"</a> }
     });
@@ -53,7 +56,7 @@ fn show(view: SiteView) -> AnyView {
             <p class="ways">
                 {live}
                 <a class="btn" href=link::versions(&site.slug)>"Versions"</a>
-                <a class="btn" href=query::inbox(link::APPROVALS, &waiting_here(site))>{words::count(site.waiting, "request waits", "requests wait")}</a>
+                {waiting}
             </p>
         </header>
         {publish(&view)}

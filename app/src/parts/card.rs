@@ -13,6 +13,8 @@ pub fn summary(changes: &Changes) -> AnyView {
         )
     };
     let words = words_changed(changes.words_added, changes.words_removed);
+    let with = changes.compared_with.trim_start_matches("compared with ");
+    let compared = format!("compared with {with}");
     let unlisted = changes.total - changes.nodes.len() as i64;
     view! {
         <div class="summary">
@@ -20,7 +22,7 @@ pub fn summary(changes: &Changes) -> AnyView {
             {chip(changes.added, "new")}
             {chip(changes.removed, "removed")}
             {(!words.is_empty()).then(|| view! { <span class="chip num">{words}</span> })}
-            <span class="hush small">{changes.compared_with.clone()}</span>
+            <span class="hush small">{compared}</span>
         </div>
         {(unlisted > 0).then(|| view! {
             <p class="banner calm">

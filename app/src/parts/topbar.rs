@@ -128,7 +128,10 @@ fn PersonMenu(viewer: Viewer) -> impl IntoView {
     };
     view! {
         <details class="menu person">
-            <summary class="who" aria-label=format!("{}, your menu", viewer.name)>{words::initials(&viewer.name)}</summary>
+            <summary class="who">
+                <span aria-hidden="true">{words::initials(&viewer.name)}</span>
+                <span class="sr">{format!("{}, your menu", viewer.name)}</span>
+            </summary>
             <div class="sheet">
                 <p class="me"><b>{viewer.name.clone()}</b><span class="hush">{viewer.email}</span></p>
                 <form method="post" action="/theme" class="themes" aria-label="Theme">
