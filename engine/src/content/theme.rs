@@ -158,6 +158,8 @@ fn document(head: &Head, body: Markup) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
+                // A site without a picture of its own; named, or every browser asks the server for /favicon.ico.
+                link rel="icon" href="data:,";
                 title { (head.title) }
                 @if let Some(description) = head.description { meta name="description" content=(description); }
                 @if head.noindex { meta name="robots" content="noindex, nofollow"; }
