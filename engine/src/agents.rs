@@ -277,9 +277,42 @@ pub async fn revoke_key(engine: &Engine, by: &Person, key_id: &str) -> Result<()
     Ok(unit.await?)
 }
 
-/// The id of a key, for its owner's commands; the secret part is not looked at.
-pub fn key_id(key: &str) -> Option<&str> {
-    split_key(key).map(|(id, _)| id)
+/// Ends the one good key that begins like this, from the command line; returns its agent's name.
+pub async fn revoke_by_prefix(engine: &Engine, shown: &str) -> Result<String, Refusal> {
+    let shown = shown.trim().trim_end_matches('…');
+    let id = shown
+        .strip_prefix(PREFIX)
+        .unwrap_or(shown)
+        .split('_')
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    let now = engine.now();
+    let unit = engine.store().write(move |tx| {
+        Box::pin(async move {
+            sql::lock_keys(tx).await?;
+            let found = sql::good_keys(tx, &id).await?;
+            let [(key, agent, name)] = found.as_slice() else {
+                let problem = if found.is_empty() {
+                    "No good key begins like that."
+                } else {
+                    "More than one key begins like that. Give more of it."
+                };
+                return Err(Refusal::new(Code::InvalidArguments, problem).into());
+            };
+            sql::revoke_key(tx, key, now).await?;
+            let body = json!({"agent": agent, "key": key});
+            let entry = journal::Entry {
+                kind: "key.revoked",
+                actor: &Author::system(),
+                approval: None,
+                body,
+            };
+            journal::workspace(tx, now, entry).await?;
+            Ok(name.clone())
+        })
+    });
+    Ok(unit.await?)
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! The agents' plain HTTP door: `/tools`. The key says who calls, on every request; cookies are never read here.
 
-use crate::{App, reply::{No, Reply}};
+use crate::{
+    App,
+    reply::{No, Reply},
+};
 use axum::{
     Json,
     body::{Body, to_bytes},
@@ -27,15 +30,30 @@ pub async fn caller(app: &App, headers: &HeaderMap, surface: Surface) -> Result<
         (Some(one), None) => one.to_str().unwrap_or_default(),
         _ => "",
     };
-    let key = key.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map_or("", |(_, key)| key.trim());
-    let client = headers.get(header::USER_AGENT).and_then(|v| v.to_str().ok()).map(str::to_owned);
-    Ok(agents::verify_key(&app.engine, key, surface).await?.with_client(client))
+    let key = key
+        .split_once(' ')
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .map_or("", |(_, key)| key.trim());
+    let client = headers
+        .get(header::USER_AGENT)
+        .and_then(|v| v.to_str().ok())
+        .map(str::to_owned);
+    Ok(agents::verify_key(&app.engine, key, surface)
+        .await?
+        .with_client(client))
 }
 
 /// `GET /tools`: what this key may call.
 pub async fn list(State(app): State<App>, headers: HeaderMap) -> Result<Json<Value>, No> {
     let caller = caller(&app, &headers, Surface::Http).await?;
-    let tools: Vec<Value> = app.engine.tools().all().iter().filter(|tool| caller.may_call(tool)).map(describe).collect();
+    let tools: Vec<Value> = app
+        .engine
+        .tools()
+        .all()
+        .iter()
+        .filter(|tool| caller.may_call(tool))
+        .map(describe)
+        .collect();
     Ok(Json(json!({"tools": tools})))
 }
 
@@ -54,7 +72,12 @@ fn describe(tool: &Tool) -> Value {
 }
 
 /// `POST /tools/{tool}`: one call.
-pub async fn call(State(app): State<App>, Path(tool): Path<String>, headers: HeaderMap, body: Body) -> Result<Reply, No> {
+pub async fn call(
+    State(app): State<App>,
+    Path(tool): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Reply, No> {
     let caller = caller(&app, &headers, Surface::Http).await?;
     let body = read_body(body).await?;
     let request = read_call(tool, body)?;
@@ -64,18 +87,40 @@ pub async fn call(State(app): State<App>, Path(tool): Path<String>, headers: Hea
 /// A body within the limit, read strictly.
 pub async fn read_body(body: Body) -> Result<Value, Refusal> {
     let bytes = to_bytes(body, limits::BODY_BYTES_MAX).await.map_err(|_| {
-        Refusal::new(Code::PayloadTooLarge, format!("The body is larger than {} bytes, or ended early. Nothing was done.", limits::BODY_BYTES_MAX))
+        Refusal::new(
+            Code::PayloadTooLarge,
+            format!(
+                "The body is larger than {} bytes, or ended early. Nothing was done.",
+                limits::BODY_BYTES_MAX
+            ),
+        )
     })?;
     canonical::parse(&bytes).map_err(|error| match error {
-        ParseError::Malformed(words) => Refusal::new(Code::Malformed, format!("The body is not JSON: {words}. Nothing was done.")),
-        ParseError::Refused(fault) => Refusal::new(Code::InvalidArguments, format!("The body cannot be taken: {} (at {}). Nothing was done.", fault.problem, if fault.pointer.is_empty() { "the top" } else { &fault.pointer }))
-            .with("faults", json!([fault])),
+        ParseError::Malformed(words) => Refusal::new(
+            Code::Malformed,
+            format!("The body is not JSON: {words}. Nothing was done."),
+        ),
+        ParseError::Refused(fault) => Refusal::new(
+            Code::InvalidArguments,
+            format!(
+                "The body cannot be taken: {} (at {}). Nothing was done.",
+                fault.problem,
+                if fault.pointer.is_empty() {
+                    "the top"
+                } else {
+                    &fault.pointer
+                }
+            ),
+        )
+        .with("faults", json!([fault])),
     })
 }
 
 /// `{"arguments": {…}, "approvalId"?, "reason"?}` and nothing else: an unknown name may be a wish that we would ignore.
 fn read_call(tool: String, body: Value) -> Result<CallRequest, Refusal> {
-    let Value::Object(mut body) = body else { return Err(wrong("", "the body must be an object with `arguments`")) };
+    let Value::Object(mut body) = body else {
+        return Err(wrong("", "the body must be an object with `arguments`"));
+    };
     let arguments = match body.remove("arguments") {
         Some(arguments @ Value::Object(_)) => arguments,
         None => Value::Object(Map::new()),
@@ -85,9 +130,17 @@ fn read_call(tool: String, body: Value) -> Result<CallRequest, Refusal> {
     let reason = text(&mut body, "reason")?;
     if let Some(name) = body.keys().next() {
         let shown: String = name.chars().take(60).collect();
-        return Err(wrong(&format!("/{shown}"), "only arguments, approvalId and reason stand at the top level"));
+        return Err(wrong(
+            &format!("/{shown}"),
+            "only arguments, approvalId and reason stand at the top level",
+        ));
     }
-    Ok(CallRequest { tool, arguments, approval, reason })
+    Ok(CallRequest {
+        tool,
+        arguments,
+        approval,
+        reason,
+    })
 }
 
 fn text(body: &mut Map<String, Value>, name: &str) -> Result<Option<String>, Refusal> {
@@ -99,5 +152,9 @@ fn text(body: &mut Map<String, Value>, name: &str) -> Result<Option<String>, Ref
 }
 
 fn wrong(pointer: &str, problem: &str) -> Refusal {
-    Refusal::new(Code::InvalidArguments, format!("The body is not valid: {problem}. Nothing was done.")).with("faults", json!([{"pointer": pointer, "problem": problem}]))
+    Refusal::new(
+        Code::InvalidArguments,
+        format!("The body is not valid: {problem}. Nothing was done."),
+    )
+    .with("faults", json!([{"pointer": pointer, "problem": problem}]))
 }

@@ -39,16 +39,36 @@ pub struct ListQuery {
 }
 
 /// `GET /api/sites/{site}/approvals`
-pub async fn list(State(app): State<App>, SignedIn(person): SignedIn, Path(site): Path<String>, Query(query): Query<ListQuery>) -> Result<Json<Value>, No> {
+pub async fn list(
+    State(app): State<App>,
+    SignedIn(person): SignedIn,
+    Path(site): Path<String>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<Value>, No> {
     let site = SiteId::new(site);
-    people::role_on(&app.engine, &person, &site).await?.ok_or_else(|| Refusal::not_found("site"))?;
+    people::role_on(&app.engine, &person, &site)
+        .await?
+        .ok_or_else(|| Refusal::not_found("site"))?;
     let status = match query.status.as_deref() {
         None | Some("") => "",
         Some(text) => Status::from_text(text).ok_or_else(|| Refusal::new(Code::InvalidArguments, "status must be pending, approved, denied, expired, voided, cancelled or redeemed."))?.as_str(),
     };
-    let filter = studio::Filter { site: site.as_str().to_owned(), ..Default::default() };
-    let limit = query.limit.unwrap_or(limits::PAGE_ITEMS_DEFAULT).clamp(1, limits::PAGE_ITEMS_MAX);
-    let (rows, next) = studio::list_standings(&app.engine, &filter, (status, status), query.cursor.as_deref(), limit).await?;
+    let filter = studio::Filter {
+        site: site.as_str().to_owned(),
+        ..Default::default()
+    };
+    let limit = query
+        .limit
+        .unwrap_or(limits::PAGE_ITEMS_DEFAULT)
+        .clamp(1, limits::PAGE_ITEMS_MAX);
+    let (rows, next) = studio::list_standings(
+        &app.engine,
+        &filter,
+        (status, status),
+        query.cursor.as_deref(),
+        limit,
+    )
+    .await?;
     let mut items = Vec::with_capacity(rows.len());
     for row in rows {
         items.push(record(&app, &person, &site, &row.id).await?);
@@ -57,12 +77,25 @@ pub async fn list(State(app): State<App>, SignedIn(person): SignedIn, Path(site)
 }
 
 /// `GET /api/sites/{site}/approvals/{id}`
-pub async fn get(State(app): State<App>, SignedIn(person): SignedIn, Path((site, id)): Path<(String, String)>) -> Result<Json<ApprovalRecord>, No> {
-    Ok(Json(record(&app, &person, &SiteId::new(site), &ApprovalId::new(id)).await?))
+pub async fn get(
+    State(app): State<App>,
+    SignedIn(person): SignedIn,
+    Path((site, id)): Path<(String, String)>,
+) -> Result<Json<ApprovalRecord>, No> {
+    Ok(Json(
+        record(&app, &person, &SiteId::new(site), &ApprovalId::new(id)).await?,
+    ))
 }
 
-async fn record(app: &App, person: &people::Person, site: &SiteId, id: &ApprovalId) -> Result<ApprovalRecord, Refusal> {
-    let approval = approvals::for_person(&app.engine, person, id).await?.approval;
+async fn record(
+    app: &App,
+    person: &people::Person,
+    site: &SiteId,
+    id: &ApprovalId,
+) -> Result<ApprovalRecord, Refusal> {
+    let approval = approvals::for_person(&app.engine, person, id)
+        .await?
+        .approval;
     if approval.site != *site {
         return Err(Refusal::not_found("approval"));
     }
@@ -70,12 +103,24 @@ async fn record(app: &App, person: &people::Person, site: &SiteId, id: &Approval
 }
 
 /// `POST /api/sites/{site}/approvals/{id}/approve`
-pub async fn approve(app: State<App>, who: SignedIn, proof: FromOurPage, path: Path<(String, String)>, body: Body) -> Result<Json<ApprovalRecord>, No> {
+pub async fn approve(
+    app: State<App>,
+    who: SignedIn,
+    proof: FromOurPage,
+    path: Path<(String, String)>,
+    body: Body,
+) -> Result<Json<ApprovalRecord>, No> {
     decide(app, who, proof, path, Verdict::Approve, body).await
 }
 
 /// `POST /api/sites/{site}/approvals/{id}/deny`
-pub async fn deny(app: State<App>, who: SignedIn, proof: FromOurPage, path: Path<(String, String)>, body: Body) -> Result<Json<ApprovalRecord>, No> {
+pub async fn deny(
+    app: State<App>,
+    who: SignedIn,
+    proof: FromOurPage,
+    path: Path<(String, String)>,
+    body: Body,
+) -> Result<Json<ApprovalRecord>, No> {
     decide(app, who, proof, path, Verdict::Deny, body).await
 }
 
@@ -92,21 +137,46 @@ async fn decide(
     // A missing or malformed digest is what it is: not what the page showed.
     let seen = text("seenDigest").unwrap_or_default();
     let decider = Decider::new(&person, proof);
-    let record = approvals::decide(&app.engine, &decider, &SiteId::new(site), &ApprovalId::new(id), verdict, seen, text("reason").map(str::to_owned)).await?;
+    let record = approvals::decide(
+        &app.engine,
+        &decider,
+        &SiteId::new(site),
+        &ApprovalId::new(id),
+        verdict,
+        seen,
+        text("reason").map(str::to_owned),
+    )
+    .await?;
     Ok(Json(record))
 }
 
 /// `GET /api/sites`
 pub async fn sites(State(app): State<App>, SignedIn(person): SignedIn) -> Result<Json<Value>, No> {
-    Ok(Json(json!({"items": studio::sites(&app.engine, &person).await?, "nextCursor": null})))
+    Ok(Json(
+        json!({"items": studio::sites(&app.engine, &person).await?, "nextCursor": null}),
+    ))
 }
 
 /// `GET /api/events`: hints, as they come, about sites that this person may see.
-pub async fn events(State(app): State<App>, SignedIn(person): SignedIn) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let state = Streaming { hints: app.engine.live().subscribe(), app, person, may_see: HashMap::new(), until: tokio::time::Instant::now() + STREAM_MAX };
+pub async fn events(
+    State(app): State<App>,
+    SignedIn(person): SignedIn,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let state = Streaming {
+        hints: app.engine.live().subscribe(),
+        app,
+        person,
+        may_see: HashMap::new(),
+        until: tokio::time::Instant::now() + STREAM_MAX,
+    };
     let stream = futures::stream::unfold((state, true), |(mut state, first)| async move {
         if first {
-            return Some((Ok(Event::default().comment("hello").retry(Duration::from_secs(2))), (state, false)));
+            return Some((
+                Ok(Event::default()
+                    .comment("hello")
+                    .retry(Duration::from_secs(2))),
+                (state, false),
+            ));
         }
         let event = state.next().await?;
         Some((Ok(event), (state, false)))
@@ -132,10 +202,14 @@ impl Streaming {
                 _ = stopping.wait_for(|stopping| *stopping) => return None,
             };
             match hint {
-                Ok(hint) if self.sees(&hint.site).await => return Event::default().event("hint").json_data(&hint).ok(),
+                Ok(hint) if self.sees(&hint.site).await => {
+                    return Event::default().event("hint").json_data(&hint).ok();
+                }
                 Ok(_) => {}
                 // Some were missed: the page must look at everything again.
-                Err(RecvError::Lagged(_)) => return Some(Event::default().event("resync").data("{}")),
+                Err(RecvError::Lagged(_)) => {
+                    return Some(Event::default().event("resync").data("{}"));
+                }
                 Err(RecvError::Closed) => return None,
             }
         }
@@ -146,7 +220,10 @@ impl Streaming {
         if let Some(known) = self.may_see.get(site) {
             return *known;
         }
-        let sees = matches!(people::role_on(&self.app.engine, &self.person, site).await, Ok(Some(_)));
+        let sees = matches!(
+            people::role_on(&self.app.engine, &self.person, site).await,
+            Ok(Some(_))
+        );
         self.may_see.insert(site.clone(), sees);
         sees
     }

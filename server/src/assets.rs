@@ -38,7 +38,11 @@ pub struct Hrefs {
 /// The addresses of this build's files.
 pub fn hrefs() -> Hrefs {
     static FIXED: LazyLock<Hrefs> = LazyLock::new(compute_hrefs);
-    if cfg!(debug_assertions) { compute_hrefs() } else { FIXED.clone() }
+    if cfg!(debug_assertions) {
+        compute_hrefs()
+    } else {
+        FIXED.clone()
+    }
 }
 
 fn compute_hrefs() -> Hrefs {
@@ -47,15 +51,28 @@ fn compute_hrefs() -> Hrefs {
         script: format!("/pkg/{front}/cloudhal.js"),
         wasm: format!("/pkg/{front}/cloudhal.wasm"),
         style: format!("/assets/{}/studio.css", short(studio_css().as_bytes())),
-        live_style: format!("/assets/{}/live.css", short(&Style::get("live.css").map(|f| f.data.into_owned()).unwrap_or_default())),
+        live_style: format!(
+            "/assets/{}/live.css",
+            short(
+                &Style::get("live.css")
+                    .map(|f| f.data.into_owned())
+                    .unwrap_or_default()
+            )
+        ),
     }
 }
 
 /// Content in a release; modification times in a debug build, whose megabytes are not worth hashing on every page.
 fn front_version() -> String {
     let part = |file: &str| {
-        let Some(found) = Site::get(file) else { return String::new() };
-        if cfg!(debug_assertions) { format!("{:?}", found.metadata.last_modified()) } else { data_encoding::HEXLOWER.encode(&found.metadata.sha256_hash()) }
+        let Some(found) = Site::get(file) else {
+            return String::new();
+        };
+        if cfg!(debug_assertions) {
+            format!("{:?}", found.metadata.last_modified())
+        } else {
+            data_encoding::HEXLOWER.encode(&found.metadata.sha256_hash())
+        }
     };
     short(format!("{}{}", part("cloudhal.js"), part("cloudhal.wasm")).as_bytes())
 }
@@ -66,18 +83,34 @@ fn short(bytes: &[u8]) -> String {
 
 /// The Studio's layers in the order of their names, as one sheet.
 fn studio_css() -> String {
-    let mut names: Vec<Cow<'static, str>> = Style::iter().filter(|name| name.starts_with(STUDIO_STYLES) && name.ends_with(".css")).collect();
+    let mut names: Vec<Cow<'static, str>> = Style::iter()
+        .filter(|name| name.starts_with(STUDIO_STYLES) && name.ends_with(".css"))
+        .collect();
     names.sort();
-    names.iter().filter_map(|name| Style::get(name)).map(|file| String::from_utf8_lossy(&file.data).into_owned()).collect::<Vec<_>>().join("\n")
+    names
+        .iter()
+        .filter_map(|name| Style::get(name))
+        .map(|file| String::from_utf8_lossy(&file.data).into_owned())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// `GET /pkg/{version}/{*file}`; the version only makes the address new.
 pub async fn front(Path((_, file)): Path<(String, String)>, headers: HeaderMap) -> Response {
-    let accepts_brotli = headers.get(header::ACCEPT_ENCODING).and_then(|v| v.to_str().ok()).is_some_and(|v| v.split(',').any(|e| e.trim().starts_with("br")));
+    let accepts_brotli = headers
+        .get(header::ACCEPT_ENCODING)
+        .and_then(|v| v.to_str().ok())
+        .is_some_and(|v| v.split(',').any(|e| e.trim().starts_with("br")));
     if accepts_brotli && let Some(packed) = Site::get(&format!("{file}.br")) {
         let mut response = served(&file, packed, FOR_GOOD);
-        response.headers_mut().insert(header::CONTENT_ENCODING, header::HeaderValue::from_static("br"));
-        response.headers_mut().insert(header::VARY, header::HeaderValue::from_static("accept-encoding"));
+        response.headers_mut().insert(
+            header::CONTENT_ENCODING,
+            header::HeaderValue::from_static("br"),
+        );
+        response.headers_mut().insert(
+            header::VARY,
+            header::HeaderValue::from_static("accept-encoding"),
+        );
         return response;
     }
     match Site::get(&file) {
@@ -88,7 +121,10 @@ pub async fn front(Path((_, file)): Path<(String, String)>, headers: HeaderMap) 
 
 /// `GET /assets/{version}/{file}`: the two style sheets.
 pub async fn style(Path((_, file)): Path<(String, String)>) -> Response {
-    let headers = [(header::CONTENT_TYPE, "text/css; charset=utf-8"), (header::CACHE_CONTROL, FOR_GOOD)];
+    let headers = [
+        (header::CONTENT_TYPE, "text/css; charset=utf-8"),
+        (header::CACHE_CONTROL, FOR_GOOD),
+    ];
     match file.as_str() {
         "studio.css" => (headers, studio_css()).into_response(),
         "live.css" => match Style::get("live.css") {
@@ -108,8 +144,21 @@ pub async fn font(Path(file): Path<String>) -> Response {
 }
 
 fn served(name: &str, file: EmbeddedFile, cache: &'static str) -> Response {
-    let kind = if name.ends_with(".wasm") { "application/wasm".to_owned() } else { mime_guess::from_path(name).first_or_octet_stream().to_string() };
-    ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, cache.to_owned())], file.data.into_owned()).into_response()
+    let kind = if name.ends_with(".wasm") {
+        "application/wasm".to_owned()
+    } else {
+        mime_guess::from_path(name)
+            .first_or_octet_stream()
+            .to_string()
+    };
+    (
+        [
+            (header::CONTENT_TYPE, kind),
+            (header::CACHE_CONTROL, cache.to_owned()),
+        ],
+        file.data.into_owned(),
+    )
+        .into_response()
 }
 
 /// Whether pages should watch for changes; only a debug build under `cargo xtask watch` says yes.

@@ -140,6 +140,14 @@ enum AgentCommand {
         /// A tool it may call; may be repeated; all of them without it
         #[arg(long)]
         tool: Vec<String>,
+        /// When the key ends, like 30d; never without it
+        #[arg(long, value_name = "TIME")]
+        expires_in: Option<String>,
+    },
+    /// End a key at once
+    Revoke {
+        /// The key, or as much of its beginning as the Studio shows
+        key: String,
     },
 }
 
@@ -159,7 +167,11 @@ enum JournalCommand {
 impl Cloudhal {
     pub async fn run(self) -> Result<()> {
         if self.version {
-            println!("cloudhal {} (SQLite {})", env!("CARGO_PKG_VERSION"), Store::sqlite_version().await?);
+            println!(
+                "cloudhal {} (SQLite {})",
+                env!("CARGO_PKG_VERSION"),
+                Store::sqlite_version().await?
+            );
             return Ok(());
         }
         match self.command.context("see `cloudhal --help`")? {
@@ -168,7 +180,9 @@ impl Cloudhal {
             Command::Site { command, flags } => site(&open(flags).await?, command).await,
             Command::Agent { command, flags } => agent(&open(flags).await?, command).await,
             Command::Verify { flags } => check(&open(flags).await?).await,
-            Command::Journal { command, flags } => export_journal(&open(flags).await?, command).await,
+            Command::Journal { command, flags } => {
+                export_journal(&open(flags).await?, command).await
+            }
             Command::Backup { file, flags } => backup(&open(flags).await?, file).await,
             Command::Restored { flags } => restored(&open(flags).await?).await,
         }
@@ -177,9 +191,15 @@ impl Cloudhal {
 
 async fn open(flags: Flags) -> Result<Engine> {
     let config = Config::load(flags)?;
-    let settings = Settings { live_url: config.live_url.clone(), approval_ttl: config.approval_ttl, ..Settings::for_url(&config.public_url) };
+    let settings = Settings {
+        live_url: config.live_url.clone(),
+        approval_ttl: config.approval_ttl,
+        ..Settings::for_url(&config.public_url)
+    };
     let secret = config.secret()?;
-    Engine::open(&config.database_url, settings, secret).await.context("DATABASE_URL: the database could not be opened")
+    Engine::open(&config.database_url, settings, secret)
+        .await
+        .context("DATABASE_URL: the database could not be opened")
 }
 
 fn refused(refusal: Refusal) -> anyhow::Error {
@@ -193,16 +213,27 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
     if config.database_url.contains(":memory:") {
         println!("This database is in memory: everything is forgotten when the server stops.");
     }
-    let listener = tokio::net::TcpListener::bind(config.addr).await.with_context(|| format!("CLOUDHAL_ADDR: cannot listen on {}", config.addr))?;
+    let listener = tokio::net::TcpListener::bind(config.addr)
+        .await
+        .with_context(|| format!("CLOUDHAL_ADDR: cannot listen on {}", config.addr))?;
     if with_demo {
-        let proof = cloudhal_domain::origin::prove(&config.public_url, None, Some(&config.public_url)).context("the demo could not publish")?;
+        let proof =
+            cloudhal_domain::origin::prove(&config.public_url, None, Some(&config.public_url))
+                .context("the demo could not publish")?;
         let demo = demo::fill(&engine, proof).await.map_err(refused)?;
-        say(&[("url", &config.public_url), ("sign-in", &demo.sign_in), ("agent-key", &demo.agent_key)]);
+        say(&[
+            ("url", &config.public_url),
+            ("sign-in", &demo.sign_in),
+            ("agent-key", &demo.agent_key),
+        ]);
     } else {
         say(&[("url", &config.public_url)]);
         if people::is_empty(&engine).await.map_err(refused)? {
             println!("Nobody has an account yet. Open this link to make yours:");
-            say(&[("set-up", &people::set_up_link(&engine).await.map_err(refused)?)]);
+            say(&[(
+                "set-up",
+                &people::set_up_link(&engine).await.map_err(refused)?,
+            )]);
         }
     }
     server.serve(listener, asked_to_stop()).await
@@ -220,7 +251,10 @@ fn say(lines: &[(&str, &str)]) {
 fn start_log(filter: &str) {
     let filter = tracing_subscriber::EnvFilter::try_new(filter).unwrap_or_default();
     // A second start, as in tests, keeps the first one's log.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .try_init();
 }
 
 async fn asked_to_stop() {
@@ -243,20 +277,43 @@ async fn asked_to_stop() {
 }
 
 async fn person(engine: &Engine, command: PersonCommand) -> Result<()> {
-    let PersonCommand::Add { email, name, owner, password_stdin } = command;
+    let PersonCommand::Add {
+        email,
+        name,
+        owner,
+        password_stdin,
+    } = command;
     let password = match password_stdin {
         true => {
             let mut text = String::new();
-            std::io::stdin().take(4096).read_to_string(&mut text).context("reading the password")?;
+            std::io::stdin()
+                .take(4096)
+                .read_to_string(&mut text)
+                .context("reading the password")?;
             Some(SecretString::from(text.trim_end_matches(['\r', '\n'])))
         }
         false => None,
     };
     let needs_link = password.is_none();
-    let person = people::add(engine, NewPerson { email, name, workspace_owner: owner, password }).await.map_err(refused)?;
+    let person = people::add(
+        engine,
+        NewPerson {
+            email,
+            name,
+            workspace_owner: owner,
+            password,
+        },
+    )
+    .await
+    .map_err(refused)?;
     println!("Added {} <{}>.", person.name(), person.email());
     if needs_link {
-        say(&[("sign-in", &people::sign_in_link(engine, &person).await.map_err(refused)?)]);
+        say(&[(
+            "sign-in",
+            &people::sign_in_link(engine, &person)
+                .await
+                .map_err(refused)?,
+        )]);
     }
     Ok(())
 }
@@ -265,21 +322,44 @@ async fn site(engine: &Engine, command: SiteCommand) -> Result<()> {
     match command {
         SiteCommand::Import { dir, slug, title } => import_site(engine, dir, slug, title).await,
         SiteCommand::Export { slug, version, out } => {
-            let pages = published::export(engine, &slug, version).await.map_err(refused)?;
+            let pages = published::export(engine, &slug, version)
+                .await
+                .map_err(refused)?;
             let title = pages.title.clone();
             let report = export::write_site(&out, &title, pages.pages.into_iter())?;
-            println!("Wrote {} pages ({} bytes) to {}; {} old files removed.", report.pages, report.bytes, out.display(), report.removed);
+            println!(
+                "Wrote {} pages ({} bytes) to {}; {} old files removed.",
+                report.pages,
+                report.bytes,
+                out.display(),
+                report.removed
+            );
             Ok(())
         }
     }
 }
 
-async fn import_site(engine: &Engine, dir: PathBuf, slug: String, title: Option<String>) -> Result<()> {
+async fn import_site(
+    engine: &Engine,
+    dir: PathBuf,
+    slug: String,
+    title: Option<String>,
+) -> Result<()> {
     let found = import::read_folder(&dir)?;
-    let home = found.nodes.iter().find(|node| node.path.is_empty()).map(|node| node.title.clone());
+    let home = found
+        .nodes
+        .iter()
+        .find(|node| node.path.is_empty())
+        .map(|node| node.title.clone());
     let title = title.or(home).unwrap_or_else(|| slug.clone());
-    let owner = people::workspace_owners(engine).await.map_err(refused)?.into_iter().next();
-    let id = sites::create_site(engine, &slug, &title, owner.as_ref()).await.map_err(refused)?;
+    let owner = people::workspace_owners(engine)
+        .await
+        .map_err(refused)?
+        .into_iter()
+        .next();
+    let id = sites::create_site(engine, &slug, &title, owner.as_ref())
+        .await
+        .map_err(refused)?;
     let nodes = found.nodes.into_iter().map(new_node).collect();
     let by = owner.as_ref().map_or_else(Author::system, Author::person);
     let count = sites::fill(engine, &id, by, nodes).await.map_err(refused)?;
@@ -300,21 +380,70 @@ fn new_node(node: import::ImportedNode) -> sites::NewNode {
         import::ImportedKind::Page => "page",
         import::ImportedKind::Collection => "collection",
     };
-    sites::NewNode { path: node.path, kind: kind.into(), title: node.title, position: node.order, body: node.body, fields }
+    sites::NewNode {
+        path: node.path,
+        kind: kind.into(),
+        title: node.title,
+        position: node.order,
+        body: node.body,
+        fields,
+    }
 }
 
 async fn agent(engine: &Engine, command: AgentCommand) -> Result<()> {
-    let AgentCommand::Add { name, owner, site, tool } = command;
-    let person: Person = people::by_email(engine, &owner).await.map_err(refused)?.ok_or_else(|| anyhow!("--owner: nobody here has the e-mail address {owner}; add them with `cloudhal person add`"))?;
-    let mut sites: Vec<SiteId> = Vec::new();
-    for slug in &site {
-        let found = published::site_by_slug(engine, slug).await.map_err(refused)?;
-        sites.push(found.ok_or_else(|| anyhow!("--site: there is no site with the slug {slug}"))?);
+    match command {
+        AgentCommand::Add {
+            name,
+            owner,
+            site,
+            tool,
+            expires_in,
+        } => {
+            let person: Person = people::by_email(engine, &owner).await.map_err(refused)?.ok_or_else(|| {
+                anyhow!("--owner: nobody here has the e-mail address {owner}; add them with `cloudhal person add`")
+            })?;
+            let mut sites: Vec<SiteId> = Vec::new();
+            for slug in &site {
+                let found = published::site_by_slug(engine, slug)
+                    .await
+                    .map_err(refused)?;
+                sites.push(
+                    found
+                        .ok_or_else(|| anyhow!("--site: there is no site with the slug {slug}"))?,
+                );
+            }
+            let expires_at = match expires_in {
+                Some(text) => Some(
+                    engine
+                        .now()
+                        .plus(crate::config::parse_time("--expires-in", &text)?),
+                ),
+                None => None,
+            };
+            let (_, key) = agents::add(
+                engine,
+                &person,
+                agents::NewAgent {
+                    name,
+                    sites,
+                    tools: tool,
+                    expires_at,
+                },
+            )
+            .await
+            .map_err(refused)?;
+            println!("The key is shown this once. Keep it where the agent can read it.");
+            say(&[("agent-key", &key)]);
+        }
+        AgentCommand::Revoke { key } => {
+            let agent = agents::revoke_by_prefix(engine, &key)
+                .await
+                .map_err(refused)?;
+            println!(
+                "Revoked a key of {agent}. Whatever it asked for can no longer be run with it."
+            );
+        }
     }
-    let new = agents::NewAgent { name, sites, tools: tool, expires_at: None };
-    let (_, key) = agents::add(engine, &person, new).await.map_err(refused)?;
-    println!("The key is shown this once. Keep it where the agent can read it.");
-    say(&[("agent-key", &key)]);
     Ok(())
 }
 
@@ -323,22 +452,34 @@ async fn check(engine: &Engine) -> Result<()> {
     if let Some(fault) = report.fault {
         bail!("does not agree: {fault}");
     }
-    println!("All agree: {} sites, {} journal chains.", report.sites, report.chains);
+    println!(
+        "All agree: {} sites, {} journal chains.",
+        report.sites, report.chains
+    );
     Ok(())
 }
 
 async fn export_journal(engine: &Engine, command: JournalCommand) -> Result<()> {
     let JournalCommand::Export { site, since } = command;
     let chain = match &site {
-        Some(slug) => Some(published::site_by_slug(engine, slug).await.map_err(refused)?.ok_or_else(|| anyhow!("--site: there is no site with the slug {slug}"))?),
+        Some(slug) => Some(
+            published::site_by_slug(engine, slug)
+                .await
+                .map_err(refused)?
+                .ok_or_else(|| anyhow!("--site: there is no site with the slug {slug}"))?,
+        ),
         None => None,
     };
     let since = match since {
-        Some(text) => serde_json::from_value(text.clone().into()).with_context(|| format!("--since: “{text}” is not an RFC 3339 time"))?,
+        Some(text) => serde_json::from_value(text.clone().into())
+            .with_context(|| format!("--since: “{text}” is not an RFC 3339 time"))?,
         None => Timestamp(i64::MIN),
     };
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    journal::export(engine, chain.as_ref().map(SiteId::as_str), since, |line| writeln!(out, "{line}")).await?;
+    journal::export(engine, chain.as_ref().map(SiteId::as_str), since, |line| {
+        writeln!(out, "{line}")
+    })
+    .await?;
     out.flush()?;
     Ok(())
 }
@@ -349,10 +490,18 @@ async fn backup(engine: &Engine, file: PathBuf) -> Result<()> {
     }
     engine.store().backup(&file).await?;
     let url = format!("sqlite://{}", file.display());
-    let copy = Engine::open(&url, engine.settings().clone(), cloudhal_engine::secret::Secret::random()).await?;
+    let copy = Engine::open(
+        &url,
+        engine.settings().clone(),
+        cloudhal_engine::secret::Secret::random(),
+    )
+    .await?;
     background::start_epoch(&copy).await.map_err(refused)?;
     copy.store().close().await;
-    println!("Wrote {}. No approval of before opens anything in it.", file.display());
+    println!(
+        "Wrote {}. No approval of before opens anything in it.",
+        file.display()
+    );
     Ok(())
 }
 

@@ -72,28 +72,61 @@ pub struct Config {
 impl Config {
     pub fn load(flags: Flags) -> Result<Self> {
         let file = read_file(flags.config.as_deref())?;
-        let data_dir = flags.data_dir.or(file.data_dir).unwrap_or_else(|| "./data".into());
-        let addr = flags.addr.or(file.addr).unwrap_or_else(|| "127.0.0.1:3000".into());
-        let addr: SocketAddr = addr.parse().with_context(|| format!("CLOUDHAL_ADDR: “{addr}” is not an address and a port like 127.0.0.1:3000"))?;
-        let public_url = flags.public_url.or(file.public_url).unwrap_or_else(|| default_url(addr));
-        let ttl = flags.approval_ttl.or(file.approval_ttl).unwrap_or_else(|| "24h".into());
-        let live_url = flags.live_url.or(file.live_url).filter(|url| !url.is_empty());
-        let database_url = flags.database_url.or(file.database_url).unwrap_or_else(|| format!("sqlite://{}", data_dir.join("cloudhal.db").display()));
+        let data_dir = flags
+            .data_dir
+            .or(file.data_dir)
+            .unwrap_or_else(|| "./data".into());
+        let addr = flags
+            .addr
+            .or(file.addr)
+            .unwrap_or_else(|| "127.0.0.1:3000".into());
+        let addr: SocketAddr = addr.parse().with_context(|| {
+            format!("CLOUDHAL_ADDR: “{addr}” is not an address and a port like 127.0.0.1:3000")
+        })?;
+        let public_url = flags
+            .public_url
+            .or(file.public_url)
+            .unwrap_or_else(|| default_url(addr));
+        let ttl = flags
+            .approval_ttl
+            .or(file.approval_ttl)
+            .unwrap_or_else(|| "24h".into());
+        let live_url = flags
+            .live_url
+            .or(file.live_url)
+            .filter(|url| !url.is_empty());
+        let database_url = flags
+            .database_url
+            .or(file.database_url)
+            .unwrap_or_else(|| format!("sqlite://{}", data_dir.join("cloudhal.db").display()));
         let config = Self {
             public_url: origin("CLOUDHAL_PUBLIC_URL", &public_url)?,
-            live_url: live_url.map(|url| origin("CLOUDHAL_LIVE_URL", &url)).transpose()?,
-            approval_ttl: parse_ttl(&ttl)?,
-            secret_file: flags.secret_file.or(file.secret_file).unwrap_or_else(|| data_dir.join("secret")),
+            live_url: live_url
+                .map(|url| origin("CLOUDHAL_LIVE_URL", &url))
+                .transpose()?,
+            approval_ttl: parse_time("CLOUDHAL_APPROVAL_TTL", &ttl)?,
+            secret_file: flags
+                .secret_file
+                .or(file.secret_file)
+                .unwrap_or_else(|| data_dir.join("secret")),
             log: flags.log.or(file.log).unwrap_or_else(|| "info".into()),
             database_url: check_database_url(database_url)?,
             data_dir,
             addr,
         };
         if config.live_url.as_ref() == Some(&config.public_url) {
-            bail!("CLOUDHAL_LIVE_URL: it is the public URL; leave it out, or give published sites an origin of their own");
+            bail!(
+                "CLOUDHAL_LIVE_URL: it is the public URL; leave it out, or give published sites an origin of their own"
+            );
         }
-        tracing_subscriber::EnvFilter::try_new(&config.log).with_context(|| format!("CLOUDHAL_LOG: “{}” is not a log filter", config.log))?;
-        std::fs::create_dir_all(&config.data_dir).with_context(|| format!("CLOUDHAL_DATA_DIR: cannot make {}", config.data_dir.display()))?;
+        tracing_subscriber::EnvFilter::try_new(&config.log)
+            .with_context(|| format!("CLOUDHAL_LOG: “{}” is not a log filter", config.log))?;
+        std::fs::create_dir_all(&config.data_dir).with_context(|| {
+            format!(
+                "CLOUDHAL_DATA_DIR: cannot make {}",
+                config.data_dir.display()
+            )
+        })?;
         Ok(config)
     }
 
@@ -117,37 +150,60 @@ impl Config {
 fn read_file(named: Option<&Path>) -> Result<FromFile> {
     let path = named.unwrap_or(Path::new("cloudhal.toml"));
     match std::fs::read_to_string(path) {
-        Ok(text) => toml::from_str(&text).with_context(|| format!("settings file {}", path.display())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => Ok(FromFile::default()),
+        Ok(text) => {
+            toml::from_str(&text).with_context(|| format!("settings file {}", path.display()))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
+            Ok(FromFile::default())
+        }
         Err(error) => Err(error).with_context(|| format!("settings file {}", path.display())),
     }
 }
 
 /// `http://127.0.0.1:3000`; a wildcard address is not one that a browser can open.
 fn default_url(addr: SocketAddr) -> String {
-    if addr.ip().is_unspecified() { format!("http://localhost:{}", addr.port()) } else { format!("http://{addr}") }
+    if addr.ip().is_unspecified() {
+        format!("http://localhost:{}", addr.port())
+    } else {
+        format!("http://{addr}")
+    }
 }
 
 fn origin(setting: &str, text: &str) -> Result<String> {
     let url = Url::parse(text).with_context(|| format!("{setting}: “{text}” is not a URL"))?;
-    let bare = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
+    let bare = matches!(url.path(), "" | "/")
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none();
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() || !bare {
-        bail!("{setting}: “{text}” must be http:// or https://, a host and maybe a port, and nothing more");
+        bail!(
+            "{setting}: “{text}” must be http:// or https://, a host and maybe a port, and nothing more"
+        );
     }
     Ok(url.origin().ascii_serialization())
 }
 
 fn check_database_url(url: String) -> Result<String> {
-    if ["sqlite:", "postgres://", "postgresql://"].iter().any(|start| url.starts_with(start)) {
+    if ["sqlite:", "postgres://", "postgresql://"]
+        .iter()
+        .any(|start| url.starts_with(start))
+    {
         return Ok(url);
     }
     bail!("DATABASE_URL: it must begin with sqlite:// or postgres://")
 }
 
-fn parse_ttl(text: &str) -> Result<Duration> {
-    let bad = || format!("CLOUDHAL_APPROVAL_TTL: “{text}” is not a time like 90m, 24h or 7d");
+/// A time like 90m, 24h or 7d, between a second and a year; `setting` is named when it is not.
+pub fn parse_time(setting: &str, text: &str) -> Result<Duration> {
+    let bad = || format!("{setting}: “{text}” is not a time like 90m, 24h or 7d");
     let unit = text.trim().trim_start_matches(|c: char| c.is_ascii_digit());
-    let number: u64 = text.trim().strip_suffix(unit).unwrap_or_default().parse().with_context(bad)?;
+    let number: u64 = text
+        .trim()
+        .strip_suffix(unit)
+        .unwrap_or_default()
+        .parse()
+        .with_context(bad)?;
     let seconds = match unit {
         "s" => 1,
         "m" => 60,
@@ -157,7 +213,7 @@ fn parse_ttl(text: &str) -> Result<Duration> {
     };
     match number.checked_mul(seconds) {
         Some(seconds @ 1..=31_536_000) => Ok(Duration::from_secs(seconds)),
-        _ => bail!("CLOUDHAL_APPROVAL_TTL: “{text}” must be between 1s and 365d"),
+        _ => bail!("{setting}: “{text}” must be between 1s and 365d"),
     }
 }
 
@@ -190,7 +246,12 @@ impl Origins {
             let url = Url::parse(text)?;
             Ok(url[url::Position::BeforeHost..url::Position::AfterPort].to_ascii_lowercase())
         };
-        Ok(Self { public_host: host(public)?, live_host: live.map(host).transpose()?, https: public.starts_with("https://"), public: public.to_owned() })
+        Ok(Self {
+            public_host: host(public)?,
+            live_host: live.map(host).transpose()?,
+            https: public.starts_with("https://"),
+            public: public.to_owned(),
+        })
     }
 }
 
@@ -199,7 +260,10 @@ mod tests {
     use super::*;
 
     fn load(flags: Flags) -> Result<Config> {
-        Config::load(Flags { data_dir: Some(std::env::temp_dir().join("cloudhal-config-test")), ..flags })
+        Config::load(Flags {
+            data_dir: Some(std::env::temp_dir().join("cloudhal-config-test")),
+            ..flags
+        })
     }
 
     #[test]
@@ -209,25 +273,96 @@ mod tests {
             assert!(error.starts_with(name), "{error}");
         };
         let none = Flags::default;
-        check(Flags { addr: Some("nowhere".into()), ..none() }, "CLOUDHAL_ADDR");
-        check(Flags { public_url: Some("hal.example".into()), ..none() }, "CLOUDHAL_PUBLIC_URL");
-        check(Flags { public_url: Some("https://hal.example/path".into()), ..none() }, "CLOUDHAL_PUBLIC_URL");
-        check(Flags { public_url: Some("ftp://hal.example".into()), ..none() }, "CLOUDHAL_PUBLIC_URL");
-        check(Flags { live_url: Some("javascript:x".into()), ..none() }, "CLOUDHAL_LIVE_URL");
-        check(Flags { approval_ttl: Some("soon".into()), ..none() }, "CLOUDHAL_APPROVAL_TTL");
-        check(Flags { approval_ttl: Some("0h".into()), ..none() }, "CLOUDHAL_APPROVAL_TTL");
-        check(Flags { approval_ttl: Some("99999999999999999999h".into()), ..none() }, "CLOUDHAL_APPROVAL_TTL");
-        check(Flags { database_url: Some("mysql://x".into()), ..none() }, "DATABASE_URL");
-        check(Flags { log: Some("a=b=c".into()), ..none() }, "CLOUDHAL_LOG");
+        check(
+            Flags {
+                addr: Some("nowhere".into()),
+                ..none()
+            },
+            "CLOUDHAL_ADDR",
+        );
+        check(
+            Flags {
+                public_url: Some("hal.example".into()),
+                ..none()
+            },
+            "CLOUDHAL_PUBLIC_URL",
+        );
+        check(
+            Flags {
+                public_url: Some("https://hal.example/path".into()),
+                ..none()
+            },
+            "CLOUDHAL_PUBLIC_URL",
+        );
+        check(
+            Flags {
+                public_url: Some("ftp://hal.example".into()),
+                ..none()
+            },
+            "CLOUDHAL_PUBLIC_URL",
+        );
+        check(
+            Flags {
+                live_url: Some("javascript:x".into()),
+                ..none()
+            },
+            "CLOUDHAL_LIVE_URL",
+        );
+        check(
+            Flags {
+                approval_ttl: Some("soon".into()),
+                ..none()
+            },
+            "CLOUDHAL_APPROVAL_TTL",
+        );
+        check(
+            Flags {
+                approval_ttl: Some("0h".into()),
+                ..none()
+            },
+            "CLOUDHAL_APPROVAL_TTL",
+        );
+        check(
+            Flags {
+                approval_ttl: Some("99999999999999999999h".into()),
+                ..none()
+            },
+            "CLOUDHAL_APPROVAL_TTL",
+        );
+        check(
+            Flags {
+                database_url: Some("mysql://x".into()),
+                ..none()
+            },
+            "DATABASE_URL",
+        );
+        check(
+            Flags {
+                log: Some("a=b=c".into()),
+                ..none()
+            },
+            "CLOUDHAL_LOG",
+        );
     }
 
     #[test]
     fn defaults_follow_from_the_address() {
-        let config = load(Flags { addr: Some("0.0.0.0:8080".into()), ..Flags::default() }).unwrap();
+        let config = load(Flags {
+            addr: Some("0.0.0.0:8080".into()),
+            ..Flags::default()
+        })
+        .unwrap();
         assert_eq!(config.public_url, "http://localhost:8080");
         assert_eq!(config.approval_ttl, Duration::from_secs(24 * 3600));
-        let config = load(Flags { public_url: Some("https://HAL.example/".into()), ..Flags::default() }).unwrap();
+        let config = load(Flags {
+            public_url: Some("https://HAL.example/".into()),
+            ..Flags::default()
+        })
+        .unwrap();
         assert_eq!(config.public_url, "https://hal.example");
-        assert_eq!(Origins::new(&config.public_url, None).unwrap().public_host, "hal.example");
+        assert_eq!(
+            Origins::new(&config.public_url, None).unwrap().public_host,
+            "hal.example"
+        );
     }
 }

@@ -14,7 +14,10 @@ pub async fn readyz(State(app): State<App>) -> (StatusCode, Json<Value>) {
         Ok(()) => (StatusCode::OK, Json(json!({"status": "ready"}))),
         Err(error) => {
             tracing::warn!(%error, "not ready");
-            (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"status": "unavailable", "what": "database"})))
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                Json(json!({"status": "unavailable", "what": "database"})),
+            )
         }
     }
 }

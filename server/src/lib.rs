@@ -51,19 +51,39 @@ impl Server {
             ..Settings::for_url(&config.public_url)
         };
         let secret = config.secret()?;
-        let engine = Engine::open_with(&config.database_url, settings, secret, clock).await.context("DATABASE_URL: the database could not be opened")?;
+        let engine = Engine::open_with(&config.database_url, settings, secret, clock)
+            .await
+            .context("DATABASE_URL: the database could not be opened")?;
         let (stop, stopping) = watch::channel(false);
-        let origins = Arc::new(config::Origins::new(&config.public_url, config.live_url.as_deref())?);
-        Ok(Self { app: App { engine, origins, stopping }, stop })
+        let origins = Arc::new(config::Origins::new(
+            &config.public_url,
+            config.live_url.as_deref(),
+        )?);
+        Ok(Self {
+            app: App {
+                engine,
+                origins,
+                stopping,
+            },
+            stop,
+        })
     }
 
     /// Serves until `until` is ready, then lets open requests finish for a moment and returns.
-    pub async fn serve(self, listener: tokio::net::TcpListener, until: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+    pub async fn serve(
+        self,
+        listener: tokio::net::TcpListener,
+        until: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<()> {
         let router = routes::router(self.app.clone());
         let beside = tokio::spawn(background::run(self.app.engine.clone()));
         let stop = self.stop;
         let mut stopping = self.app.stopping.clone();
-        let serving = axum::serve(listener, router.into_make_service_with_connect_info::<std::net::SocketAddr>()).with_graceful_shutdown(async move {
+        let serving = axum::serve(
+            listener,
+            router.into_make_service_with_connect_info::<std::net::SocketAddr>(),
+        )
+        .with_graceful_shutdown(async move {
             until.await;
             let _ = stop.send(true);
         });
@@ -103,7 +123,9 @@ mod moved {
 
     impl Clock for FileClock {
         fn now(&self) -> Timestamp {
-            let text = std::env::var("CLOUDHAL_TEST_CLOCK").ok().and_then(|file| std::fs::read_to_string(file).ok());
+            let text = std::env::var("CLOUDHAL_TEST_CLOCK")
+                .ok()
+                .and_then(|file| std::fs::read_to_string(file).ok());
             let moved: i64 = text.and_then(|t| t.trim().parse().ok()).unwrap_or(0);
             Timestamp(SystemClock.now().ms() + moved)
         }

@@ -36,7 +36,18 @@ async fn serve(State(app): State<App>, slug: &str, path: &str) -> Response {
         Ok(Answer::Nothing) => (StatusCode::NOT_FOUND, "<!doctype html><meta charset=utf-8><title>Nothing here</title><p>There is no published site at this address.".into()),
         Err(refusal) => (StatusCode::from_u16(refusal.code.status()).unwrap_or(StatusCode::SERVICE_UNAVAILABLE), "<!doctype html><meta charset=utf-8><title>One moment</title><p>This page cannot be shown right now. Please try again in a moment.".into()),
     };
-    let mut response = (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8"), (header::CACHE_CONTROL, "no-cache")], html).into_response();
-    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    let mut response = (
+        status,
+        [
+            (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+            (header::CACHE_CONTROL, "no-cache"),
+        ],
+        html,
+    )
+        .into_response();
+    response.headers_mut().insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(POLICY),
+    );
     response
 }

@@ -10,7 +10,10 @@ pub async fn document(State(app): State<App>) -> Json<Value> {
     let mut paths = Map::new();
     paths.insert("/tools".into(), json!({"get": operation("listTools", "The tools this key may call", &["key"], json!({"type": "object"}))}));
     for tool in app.engine.tools().all() {
-        paths.insert(format!("/tools/{}", tool.spec.id), json!({"post": call(tool)}));
+        paths.insert(
+            format!("/tools/{}", tool.spec.id),
+            json!({"post": call(tool)}),
+        );
     }
     paths.extend(people());
     Json(json!({
@@ -50,9 +53,11 @@ fn call(tool: &Tool) -> Value {
         "additionalProperties": false,
     });
     operation["description"] = tool.spec.description.into();
-    operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": body}}});
+    operation["requestBody"] =
+        json!({"required": true, "content": {"application/json": {"schema": body}}});
     if tool.spec.effect == cloudhal_domain::tool::Effect::Gated {
-        operation["responses"]["202"] = json!({"description": "Waits for a person; nothing has run"});
+        operation["responses"]["202"] =
+            json!({"description": "Waits for a person; nothing has run"});
     }
     operation
 }
@@ -66,18 +71,28 @@ fn people() -> Map<String, Value> {
     let decide = |id: &str, summary: &str| {
         let mut operation = operation(id, summary, &["session"], json!({"type": "object"}));
         let body = json!({"type": "object", "required": ["seenDigest"], "properties": {"seenDigest": {"type": "string"}, "reason": {"type": "string", "maxLength": 500}}});
-        operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": body}}});
+        operation["requestBody"] =
+            json!({"required": true, "content": {"application/json": {"schema": body}}});
         json!({"parameters": of_one(), "post": operation})
     };
     let mut paths = Map::new();
-    paths.insert("/api/sites".into(), json!({"get": operation("listSites", "Sites you may see", &["session"], list.clone())}));
+    paths.insert(
+        "/api/sites".into(),
+        json!({"get": operation("listSites", "Sites you may see", &["session"], list.clone())}),
+    );
     paths.insert(
         "/api/sites/{site}/approvals".into(),
         json!({"parameters": [site(), parameter("status", "query"), parameter("cursor", "query"), parameter("limit", "query")], "get": operation("listApprovals", "Approvals of a site", &["session"], list)}),
     );
     paths.insert("/api/sites/{site}/approvals/{id}".into(), json!({"parameters": of_one(), "get": operation("getApproval", "One approval with its card", &["session"], json!({"type": "object"}))}));
-    paths.insert("/api/sites/{site}/approvals/{id}/approve".into(), decide("approve", "Approve, once, what was seen"));
-    paths.insert("/api/sites/{site}/approvals/{id}/deny".into(), decide("deny", "Deny, once, what was seen"));
+    paths.insert(
+        "/api/sites/{site}/approvals/{id}/approve".into(),
+        decide("approve", "Approve, once, what was seen"),
+    );
+    paths.insert(
+        "/api/sites/{site}/approvals/{id}/deny".into(),
+        decide("deny", "Deny, once, what was seen"),
+    );
     paths.insert("/api/events".into(), json!({"get": operation("events", "Live hints as server-sent events", &["session"], json!({"type": "string"}))}));
     paths
 }

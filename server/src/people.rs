@@ -26,10 +26,7 @@ use cloudhal_engine::{
 };
 use std::{convert::Infallible, fmt};
 use time::{Duration, OffsetDateTime};
-use tower_sessions::{
-    Expiry, SessionManagerLayer,
-    cookie::SameSite,
-};
+use tower_sessions::{Expiry, SessionManagerLayer, cookie::SameSite};
 
 /// Session keys: when the person signed in, and when they last did something, both unix seconds.
 const SINCE: &str = "since";
@@ -89,28 +86,50 @@ pub fn layer(app: &App) -> AuthManagerLayer<Accounts, store::Sessions> {
         .with_http_only(true)
         .with_same_site(SameSite::Lax)
         .with_path("/")
-        .with_expiry(Expiry::OnInactivity(Duration::seconds(limits::SESSION_IDLE.as_secs() as i64)));
+        .with_expiry(Expiry::OnInactivity(Duration::seconds(
+            limits::SESSION_IDLE.as_secs() as i64,
+        )));
     AuthManagerLayerBuilder::new(Accounts(app.engine.clone()), sessions).build()
 }
 
 /// Signs a person in: a new session id, and the clocks of its end.
 pub async fn begin(sessions: &mut Sessions, person: Person) -> Result<(), Refusal> {
     let now = OffsetDateTime::now_utc().unix_timestamp();
-    sessions.login(&Account(person)).await.map_err(unavailable)?;
-    sessions.session.insert(SINCE, now).await.map_err(unavailable)?;
-    sessions.session.insert(SEEN, now).await.map_err(unavailable)
+    sessions
+        .login(&Account(person))
+        .await
+        .map_err(unavailable)?;
+    sessions
+        .session
+        .insert(SINCE, now)
+        .await
+        .map_err(unavailable)?;
+    sessions
+        .session
+        .insert(SEEN, now)
+        .await
+        .map_err(unavailable)
 }
 
 fn unavailable(error: impl fmt::Display) -> Refusal {
     tracing::error!(%error, "session");
-    Refusal::new(Code::Unavailable, "The session could not be kept. Try again in a moment.")
+    Refusal::new(
+        Code::Unavailable,
+        "The session could not be kept. Try again in a moment.",
+    )
 }
 
 /// Ends sessions that are too old and moves the idle time of the others. A live-update stream is no activity.
 pub async fn keep_time(mut sessions: Sessions, request: Request, next: Next) -> Response {
     if sessions.user.is_some() {
         let now = OffsetDateTime::now_utc().unix_timestamp();
-        let since: i64 = sessions.session.get(SINCE).await.ok().flatten().unwrap_or(0);
+        let since: i64 = sessions
+            .session
+            .get(SINCE)
+            .await
+            .ok()
+            .flatten()
+            .unwrap_or(0);
         let seen: i64 = sessions.session.get(SEEN).await.ok().flatten().unwrap_or(0);
         if now - since >= limits::SESSION_ABSOLUTE.as_secs() as i64 {
             if let Err(error) = sessions.logout().await {
@@ -134,8 +153,18 @@ fn without_person(mut request: Request, mut sessions: Sessions) -> Request {
 
 /// First of all on people's routes: whoever carries a bearer credential is not a person (DESIGN §4, rule 3).
 pub async fn no_agents(request: Request, next: Next) -> Response {
-    let bearer = |value: &HeaderValue| value.as_bytes().get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer"));
-    if request.headers().get_all(header::AUTHORIZATION).iter().any(bearer) {
+    let bearer = |value: &HeaderValue| {
+        value
+            .as_bytes()
+            .get(..6)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer"))
+    };
+    if request
+        .headers()
+        .get_all(header::AUTHORIZATION)
+        .iter()
+        .any(bearer)
+    {
         return No(Refusal::new(Code::AgentsNotAllowed, "API keys are for /mcp and /tools. This route is for signed-in people, and no key opens it.")).into_response();
     }
     next.run(request).await
@@ -143,7 +172,10 @@ pub async fn no_agents(request: Request, next: Next) -> Response {
 
 /// Every unsafe request to a people's route must prove that it comes from a page of ours; the proof rides along.
 pub async fn same_origin(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    let safe = matches!(
+        *request.method(),
+        Method::GET | Method::HEAD | Method::OPTIONS
+    );
     if !safe {
         match prove(&app, request.headers()) {
             Some(proof) => request.extensions_mut().insert(proof),
@@ -172,8 +204,13 @@ impl<S: Send + Sync> FromRequestParts<S> for SignedIn {
     type Rejection = No;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, No> {
-        let person = MaybePerson::from_request_parts(parts, state).await.unwrap_or(MaybePerson(None));
-        person.0.map(Self).ok_or_else(|| No(Refusal::new(Code::Unauthorized, "Sign in first.")))
+        let person = MaybePerson::from_request_parts(parts, state)
+            .await
+            .unwrap_or(MaybePerson(None));
+        person
+            .0
+            .map(Self)
+            .ok_or_else(|| No(Refusal::new(Code::Unauthorized, "Sign in first.")))
     }
 }
 
@@ -184,7 +221,10 @@ impl<S: Send + Sync> FromRequestParts<S> for MaybePerson {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let person = parts.extensions.get::<Sessions>().and_then(|sessions| sessions.user.clone());
+        let person = parts
+            .extensions
+            .get::<Sessions>()
+            .and_then(|sessions| sessions.user.clone());
         Ok(Self(person.map(|account| account.0)))
     }
 }
@@ -196,6 +236,16 @@ impl<S: Send + Sync> FromRequestParts<S> for FromOurPage {
     type Rejection = No;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
-        parts.extensions.get::<SameOrigin>().copied().map(Self).ok_or_else(|| No(Refusal::new(Code::CrossOrigin, "This request does not provably come from a page of this Cloudhal.")))
+        parts
+            .extensions
+            .get::<SameOrigin>()
+            .copied()
+            .map(Self)
+            .ok_or_else(|| {
+                No(Refusal::new(
+                    Code::CrossOrigin,
+                    "This request does not provably come from a page of this Cloudhal.",
+                ))
+            })
     }
 }

@@ -15,11 +15,15 @@ pub struct Reply(pub Answer);
 
 impl IntoResponse for Reply {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.0.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status =
+            StatusCode::from_u16(self.0.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry = matches!(&self.0, Answer::Error { error } if matches!(error.code, Code::RateLimited | Code::Unavailable));
-        let mut response = (status, [(header::CACHE_CONTROL, "no-store")], Json(self.0)).into_response();
+        let mut response =
+            (status, [(header::CACHE_CONTROL, "no-store")], Json(self.0)).into_response();
         if retry {
-            response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
         }
         response
     }
@@ -42,9 +46,15 @@ impl IntoResponse for No {
 
 /// A route that is not there, under a JSON prefix.
 pub async fn not_found() -> No {
-    No(Refusal::new(Code::NotFound, "There is no such route. GET /openapi.json describes those there are."))
+    No(Refusal::new(
+        Code::NotFound,
+        "There is no such route. GET /openapi.json describes those there are.",
+    ))
 }
 
 pub async fn method_not_allowed() -> No {
-    No(Refusal::new(Code::MethodNotAllowed, "This route does not take that method."))
+    No(Refusal::new(
+        Code::MethodNotAllowed,
+        "This route does not take that method.",
+    ))
 }

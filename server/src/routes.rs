@@ -1,6 +1,9 @@
 //! The whole router on one screen. From outside in: the Host must be ours, headers that every answer carries, then the doors.
 
-use crate::{App, agents, api, assets, health, live_site, mcp, openapi, people, people::sign_in, reply, studio};
+use crate::{
+    App, agents, api, assets, health, live_site, mcp, openapi, people, people::sign_in, reply,
+    studio,
+};
 use axum::{
     Router,
     extract::{Request, State},
@@ -15,7 +18,10 @@ use tower_http::catch_panic::CatchPanicLayer;
 pub fn router(app: App) -> Router {
     // Pages spawn their resources on this runtime. A second router in one process, as in tests, finds it set.
     let _ = any_spawner::Executor::init_tokio();
-    let machines = Router::new().route("/healthz", get(health::healthz)).route("/readyz", get(health::readyz)).with_state(app.clone());
+    let machines = Router::new()
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .with_state(app.clone());
     let doors = Router::new()
         .merge(for_agents(&app))
         .merge(for_everybody(&app))
@@ -29,14 +35,24 @@ pub fn router(app: App) -> Router {
 
 /// A bug of ours ends one request, not the connection, and its words stay in the log.
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
-    reply::No(Refusal::new(Code::Internal, "Something went wrong on our side. Nothing was changed.")).into_response()
+    reply::No(Refusal::new(
+        Code::Internal,
+        "Something went wrong on our side. Nothing was changed.",
+    ))
+    .into_response()
 }
 
 /// A key on every request, never a cookie.
 fn for_agents(app: &App) -> Router {
     let tools = Router::new()
-        .route("/tools", get(agents::list).fallback(reply::method_not_allowed))
-        .route("/tools/{tool}", post(agents::call).fallback(reply::method_not_allowed))
+        .route(
+            "/tools",
+            get(agents::list).fallback(reply::method_not_allowed),
+        )
+        .route(
+            "/tools/{tool}",
+            post(agents::call).fallback(reply::method_not_allowed),
+        )
         .layer(middleware::from_fn_with_state(app.clone(), agents_origin))
         .with_state(app.clone());
     tools.merge(mcp::router(app.clone()))
@@ -52,35 +68,69 @@ fn for_everybody(app: &App) -> Router {
         .route("/pkg/{version}/{*file}", get(assets::front))
         .route("/assets/{version}/{file}", get(assets::style))
         .route("/fonts/{file}", get(assets::font));
-    let router = if assets::is_dev() { router.route("/_dev/events", get(assets::dev_events)) } else { router };
+    let router = if assets::is_dev() {
+        router.route("/_dev/events", get(assets::dev_events))
+    } else {
+        router
+    };
     router.with_state(app.clone())
 }
 
 /// A session, and for whatever changes something a page of ours; a bearer key is refused before anything else.
 fn for_people(app: &App) -> Router {
     let json = Router::new()
-        .route("/api/events", get(api::events).fallback(reply::method_not_allowed))
-        .route("/api/sites", get(api::sites).fallback(reply::method_not_allowed))
-        .route("/api/sites/{site}/approvals", get(api::list).fallback(reply::method_not_allowed))
-        .route("/api/sites/{site}/approvals/{id}", get(api::get).fallback(reply::method_not_allowed))
-        .route("/api/sites/{site}/approvals/{id}/approve", post(api::approve).fallback(reply::method_not_allowed))
-        .route("/api/sites/{site}/approvals/{id}/deny", post(api::deny).fallback(reply::method_not_allowed))
+        .route(
+            "/api/events",
+            get(api::events).fallback(reply::method_not_allowed),
+        )
+        .route(
+            "/api/sites",
+            get(api::sites).fallback(reply::method_not_allowed),
+        )
+        .route(
+            "/api/sites/{site}/approvals",
+            get(api::list).fallback(reply::method_not_allowed),
+        )
+        .route(
+            "/api/sites/{site}/approvals/{id}",
+            get(api::get).fallback(reply::method_not_allowed),
+        )
+        .route(
+            "/api/sites/{site}/approvals/{id}/approve",
+            post(api::approve).fallback(reply::method_not_allowed),
+        )
+        .route(
+            "/api/sites/{site}/approvals/{id}/deny",
+            post(api::deny).fallback(reply::method_not_allowed),
+        )
         .route("/api", any(reply::not_found))
         .route("/api/{*rest}", any(reply::not_found))
-        .route("/_fn/{*name}", post(studio::server_function).fallback(reply::method_not_allowed));
+        .route(
+            "/_fn/{*name}",
+            post(studio::server_function).fallback(reply::method_not_allowed),
+        );
     let forms = Router::new()
         .route("/approvals/deny", post(studio::deny_many).get(studio::page))
         .route("/approvals/{id}", post(studio::decide).get(studio::page))
         .route("/sites/{slug}/publish", post(studio::publish))
         .route("/sites/{slug}/rollback", post(studio::rollback))
         .route("/sites/{slug}/delete", post(studio::delete_site))
-        .route("/sites/{slug}/nodes/{node}/delete", post(studio::delete_node))
+        .route(
+            "/sites/{slug}/nodes/{node}/delete",
+            post(studio::delete_node),
+        )
         .route("/login", post(sign_in::password).get(studio::page))
-        .route("/login/link/{token}", post(sign_in::one_time_link).get(studio::page))
+        .route(
+            "/login/link/{token}",
+            post(sign_in::one_time_link).get(studio::page),
+        )
         .route("/setup/{token}", post(sign_in::set_up).get(studio::page))
         .route("/logout", post(sign_in::out))
         .route("/theme", post(sign_in::theme))
-        .route("/preview/approvals/{id}/{node}/{side}", get(studio::preview))
+        .route(
+            "/preview/approvals/{id}/{node}/{side}",
+            get(studio::preview),
+        )
         .route("/preview/sites/{slug}/{node}", get(studio::draft_preview));
     Router::new()
         .merge(json)
@@ -88,7 +138,10 @@ fn for_people(app: &App) -> Router {
         .fallback(get(studio::page).fallback(reply::method_not_allowed))
         .layer(middleware::from_fn(people::keep_time))
         .layer(people::layer(app))
-        .layer(middleware::from_fn_with_state(app.clone(), people::same_origin))
+        .layer(middleware::from_fn_with_state(
+            app.clone(),
+            people::same_origin,
+        ))
         .layer(middleware::from_fn(people::no_agents))
         .with_state(app.clone())
 }
@@ -101,12 +154,19 @@ async fn check_host(State(app): State<App>, request: Request, next: Next) -> Res
     };
     if host == app.origins.public_host {
         // With an origin of their own, published sites are not served on the Studio's.
-        return match (&app.engine.settings().live_url, request.uri().path().starts_with("/live/")) {
-            (Some(live), true) => Redirect::permanent(&format!("{live}{}", request.uri())).into_response(),
+        return match (
+            &app.engine.settings().live_url,
+            request.uri().path().starts_with("/live/"),
+        ) {
+            (Some(live), true) => {
+                Redirect::permanent(&format!("{live}{}", request.uri())).into_response()
+            }
             _ => next.run(request).await,
         };
     }
-    let published = ["/live/", "/assets/"].iter().any(|start| request.uri().path().starts_with(start));
+    let published = ["/live/", "/assets/"]
+        .iter()
+        .any(|start| request.uri().path().starts_with(start));
     if published && app.origins.live_host.as_ref() == Some(&host) {
         return next.run(request).await;
     }
@@ -129,14 +189,26 @@ fn host(request: &Request) -> Option<String> {
 }
 
 fn refuse_host() -> Response {
-    reply::No(Refusal::new(Code::HostNotAllowed, "This Cloudhal does not answer to that Host. CLOUDHAL_PUBLIC_URL says which name it has.")).into_response()
+    reply::No(Refusal::new(
+        Code::HostNotAllowed,
+        "This Cloudhal does not answer to that Host. CLOUDHAL_PUBLIC_URL says which name it has.",
+    ))
+    .into_response()
 }
 
 /// Agents are no browsers and send no Origin; a page elsewhere that borrows a key does.
 async fn agents_origin(State(app): State<App>, request: Request, next: Next) -> Response {
-    let foreign = request.headers().get_all(header::ORIGIN).iter().any(|origin| origin.as_bytes() != app.origins.public.as_bytes());
+    let foreign = request
+        .headers()
+        .get_all(header::ORIGIN)
+        .iter()
+        .any(|origin| origin.as_bytes() != app.origins.public.as_bytes());
     if foreign {
-        return reply::No(Refusal::new(Code::CrossOrigin, "Pages of another origin cannot call tools here.")).into_response();
+        return reply::No(Refusal::new(
+            Code::CrossOrigin,
+            "Pages of another origin cannot call tools here.",
+        ))
+        .into_response();
     }
     next.run(request).await
 }
@@ -149,13 +221,29 @@ async fn common_headers(State(app): State<App>, request: Request, next: Next) ->
     set(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     // Not `no-referrer`: with it browsers send `Origin: null` on a form's POST, and an honest decision would be refused.
     set(headers, header::REFERRER_POLICY, "same-origin");
-    set(headers, HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
-    set(headers, HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=()");
+    set(
+        headers,
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    );
+    set(
+        headers,
+        HeaderName::from_static("permissions-policy"),
+        "camera=(), geolocation=(), microphone=()",
+    );
     if https {
-        set(headers, header::STRICT_TRANSPORT_SECURITY, "max-age=31536000");
+        set(
+            headers,
+            header::STRICT_TRANSPORT_SECURITY,
+            "max-age=31536000",
+        );
     }
     if !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
-        set(headers, header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
+        set(
+            headers,
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; frame-ancestors 'none'",
+        );
     }
     if method == Method::TRACE {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
@@ -164,5 +252,7 @@ async fn common_headers(State(app): State<App>, request: Request, next: Next) ->
 }
 
 fn set(headers: &mut HeaderMap, name: HeaderName, value: &'static str) {
-    headers.entry(name).or_insert(HeaderValue::from_static(value));
+    headers
+        .entry(name)
+        .or_insert(HeaderValue::from_static(value));
 }

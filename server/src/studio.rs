@@ -26,7 +26,11 @@ use leptos_axum::ResponseOptions;
 use serde_json::{Value, json};
 
 /// Every page: whatever is not a door of another kind is asked of the Studio, which has its own "not found".
-pub async fn page(State(app): State<App>, MaybePerson(person): MaybePerson, request: Request) -> Response {
+pub async fn page(
+    State(app): State<App>,
+    MaybePerson(person): MaybePerson,
+    request: Request,
+) -> Response {
     let env = page_env(&app, request.headers());
     let (engine, context_env) = (app.engine.clone(), env.clone());
     let context = move || {
@@ -42,7 +46,11 @@ pub async fn page(State(app): State<App>, MaybePerson(person): MaybePerson, requ
 }
 
 /// A server function: a POST from a page of ours, under the session.
-pub async fn server_function(State(app): State<App>, MaybePerson(person): MaybePerson, request: Request) -> Response {
+pub async fn server_function(
+    State(app): State<App>,
+    MaybePerson(person): MaybePerson,
+    request: Request,
+) -> Response {
     let env = page_env(&app, request.headers());
     let engine = app.engine.clone();
     let context = move || {
@@ -50,7 +58,9 @@ pub async fn server_function(State(app): State<App>, MaybePerson(person): MaybeP
         provide_context(person.clone());
         provide_context(env.clone());
     };
-    leptos_axum::handle_server_fns_with_context(context, request).await.into_response()
+    leptos_axum::handle_server_fns_with_context(context, request)
+        .await
+        .into_response()
 }
 
 fn page_env(app: &App, headers: &HeaderMap) -> PageEnv {
@@ -67,13 +77,24 @@ fn page_env(app: &App, headers: &HeaderMap) -> PageEnv {
 }
 
 fn theme(headers: &HeaderMap) -> Theme {
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|v| v.to_str().ok()).flat_map(|v| v.split(';'));
-    cookies.filter_map(|pair| pair.trim().strip_prefix("theme=")).find_map(Theme::from_text).unwrap_or_default()
+    let cookies = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|v| v.to_str().ok())
+        .flat_map(|v| v.split(';'));
+    cookies
+        .filter_map(|pair| pair.trim().strip_prefix("theme="))
+        .find_map(Theme::from_text)
+        .unwrap_or_default()
 }
 
 /// The page's policy: our own scripts by nonce, our own styles, nothing framed but our previews, nobody frames us.
 fn protect() {
-    let (Some(response), Some(nonce)) = (use_context::<ResponseOptions>(), leptos::nonce::use_nonce()) else { return };
+    let (Some(response), Some(nonce)) =
+        (use_context::<ResponseOptions>(), leptos::nonce::use_nonce())
+    else {
+        return;
+    };
     let policy = format!(
         "default-src 'none'; script-src 'strict-dynamic' 'nonce-{nonce}' 'wasm-unsafe-eval'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; \
          connect-src 'self'; font-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -90,11 +111,18 @@ pub struct Fields(Vec<(String, String)>);
 impl Fields {
     /// The last value of a name, or nothing.
     pub fn get(&self, name: &str) -> &str {
-        self.0.iter().rev().find(|(n, _)| n == name).map_or("", |(_, value)| value)
+        self.0
+            .iter()
+            .rev()
+            .find(|(n, _)| n == name)
+            .map_or("", |(_, value)| value)
     }
 
     fn all(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(move |(n, _)| n == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .filter(move |(n, _)| n == name)
+            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -102,12 +130,25 @@ impl<S: Send + Sync> FromRequest<S> for Fields {
     type Rejection = No;
 
     async fn from_request(request: Request<Body>, _: &S) -> Result<Self, No> {
-        let is_form = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).is_some_and(|t| t.starts_with("application/x-www-form-urlencoded"));
-        let bytes = to_bytes(request.into_body(), limits::BODY_BYTES_MAX).await.map_err(|_| Refusal::new(Code::PayloadTooLarge, "The form is too large."))?;
+        let is_form = request
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .and_then(|v| v.to_str().ok())
+            .is_some_and(|t| t.starts_with("application/x-www-form-urlencoded"));
+        let bytes = to_bytes(request.into_body(), limits::BODY_BYTES_MAX)
+            .await
+            .map_err(|_| Refusal::new(Code::PayloadTooLarge, "The form is too large."))?;
         if !is_form && !bytes.is_empty() {
-            return Err(No(Refusal::new(Code::Malformed, "This route takes a form.")));
+            return Err(No(Refusal::new(
+                Code::Malformed,
+                "This route takes a form.",
+            )));
         }
-        Ok(Self(url::form_urlencoded::parse(&bytes).map(|(n, v)| (n.into_owned(), v.into_owned())).collect()))
+        Ok(Self(
+            url::form_urlencoded::parse(&bytes)
+                .map(|(n, v)| (n.into_owned(), v.into_owned()))
+                .collect(),
+        ))
     }
 }
 
@@ -122,78 +163,225 @@ fn sign_in_first(path: &str) -> Response {
 }
 
 /// `POST /approvals/{id}`: the decision, as a form.
-pub async fn decide(State(app): State<App>, MaybePerson(person): MaybePerson, FromOurPage(proof): FromOurPage, Path(id): Path<String>, fields: Fields) -> Response {
+pub async fn decide(
+    State(app): State<App>,
+    MaybePerson(person): MaybePerson,
+    FromOurPage(proof): FromOurPage,
+    Path(id): Path<String>,
+    fields: Fields,
+) -> Response {
     let id = ApprovalId::new(id);
     let page = link::approval(&id);
-    let Some(person) = person else { return sign_in_first(&page) };
-    let Some(verdict) = Verdict::from_text(fields.get("decision")) else { return back_to(&page, Code::InvalidArguments.as_str()) };
+    let Some(person) = person else {
+        return sign_in_first(&page);
+    };
+    let Some(verdict) = Verdict::from_text(fields.get("decision")) else {
+        return back_to(&page, Code::InvalidArguments.as_str());
+    };
     match take(&app, &person, proof, &id, verdict, &fields).await {
         Ok(()) => Redirect::to(&page).into_response(),
         Err(notice) => back_to(&page, notice),
     }
 }
 
-async fn take(app: &App, person: &Person, proof: cloudhal_domain::origin::SameOrigin, id: &ApprovalId, verdict: Verdict, fields: &Fields) -> Result<(), &'static str> {
-    let approval = approvals::for_person(&app.engine, person, id).await.map_err(|r| r.code.as_str())?.approval;
+async fn take(
+    app: &App,
+    person: &Person,
+    proof: cloudhal_domain::origin::SameOrigin,
+    id: &ApprovalId,
+    verdict: Verdict,
+    fields: &Fields,
+) -> Result<(), &'static str> {
+    let approval = approvals::for_person(&app.engine, person, id)
+        .await
+        .map_err(|r| r.code.as_str())?
+        .approval;
     // Typed by hand, so that one stray click, or an agent that drives this browser, does not end a site (guide to security: A4).
-    if verdict == Verdict::Approve && approval.card.risk == Risk::Irreversible && fields.get("confirm").trim() != approval.card.site.slug {
+    if verdict == Verdict::Approve
+        && approval.card.risk == Risk::Irreversible
+        && fields.get("confirm").trim() != approval.card.site.slug
+    {
         return Err("confirm_needed");
     }
     let decider = Decider::new(person, proof);
     let reason = Some(fields.get("reason").to_owned());
-    approvals::decide(&app.engine, &decider, &approval.site, id, verdict, fields.get("seenDigest"), reason).await.map(|_| ()).map_err(|r| r.code.as_str())
+    approvals::decide(
+        &app.engine,
+        &decider,
+        &approval.site,
+        id,
+        verdict,
+        fields.get("seenDigest"),
+        reason,
+    )
+    .await
+    .map(|_| ())
+    .map_err(|r| r.code.as_str())
 }
 
 /// `POST /approvals/deny`: many at once, each on its own; nothing is ever approved this way.
-pub async fn deny_many(State(app): State<App>, MaybePerson(person): MaybePerson, FromOurPage(proof): FromOurPage, fields: Fields) -> Response {
-    let Some(person) = person else { return sign_in_first(link::APPROVALS) };
-    let ids: Vec<&str> = fields.all("ids").take(limits::PAGE_ITEMS_MAX as usize).collect();
+pub async fn deny_many(
+    State(app): State<App>,
+    MaybePerson(person): MaybePerson,
+    FromOurPage(proof): FromOurPage,
+    fields: Fields,
+) -> Response {
+    let Some(person) = person else {
+        return sign_in_first(link::APPROVALS);
+    };
+    let ids: Vec<&str> = fields
+        .all("ids")
+        .take(limits::PAGE_ITEMS_MAX as usize)
+        .collect();
     if ids.is_empty() {
         return back_to(link::APPROVALS, "nothing_selected");
     }
     let mut refused = false;
     for id in ids {
-        refused |= deny_one(&app, &person, proof, &ApprovalId::new(id), fields.get("reason")).await.is_err();
+        refused |= deny_one(
+            &app,
+            &person,
+            proof,
+            &ApprovalId::new(id),
+            fields.get("reason"),
+        )
+        .await
+        .is_err();
     }
-    back_to(link::APPROVALS, if refused { "denied_some" } else { "denied_all" })
+    back_to(
+        link::APPROVALS,
+        if refused { "denied_some" } else { "denied_all" },
+    )
 }
 
-async fn deny_one(app: &App, person: &Person, proof: cloudhal_domain::origin::SameOrigin, id: &ApprovalId, reason: &str) -> Result<(), Refusal> {
-    let approval = approvals::for_person(&app.engine, person, id).await?.approval;
+async fn deny_one(
+    app: &App,
+    person: &Person,
+    proof: cloudhal_domain::origin::SameOrigin,
+    id: &ApprovalId,
+    reason: &str,
+) -> Result<(), Refusal> {
+    let approval = approvals::for_person(&app.engine, person, id)
+        .await?
+        .approval;
     let decider = Decider::new(person, proof);
-    approvals::decide(&app.engine, &decider, &approval.site, id, Verdict::Deny, approval.seen_digest.as_str(), Some(reason.to_owned())).await?;
+    approvals::decide(
+        &app.engine,
+        &decider,
+        &approval.site,
+        id,
+        Verdict::Deny,
+        approval.seen_digest.as_str(),
+        Some(reason.to_owned()),
+    )
+    .await?;
     Ok(())
 }
 
 /// `POST /sites/{slug}/publish`
-pub async fn publish(app: State<App>, person: MaybePerson, proof: FromOurPage, Path(slug): Path<String>, fields: Fields) -> Response {
+pub async fn publish(
+    app: State<App>,
+    person: MaybePerson,
+    proof: FromOurPage,
+    Path(slug): Path<String>,
+    fields: Fields,
+) -> Response {
     let page = link::site(&slug);
-    act(app, person, proof, &slug, &page, "publish", |site| json!({"site": site}), &fields, "published").await
+    act(
+        app,
+        person,
+        proof,
+        &slug,
+        &page,
+        "publish",
+        |site| json!({"site": site}),
+        &fields,
+        "published",
+    )
+    .await
 }
 
 /// `POST /sites/{slug}/rollback`
-pub async fn rollback(app: State<App>, person: MaybePerson, proof: FromOurPage, Path(slug): Path<String>, fields: Fields) -> Response {
+pub async fn rollback(
+    app: State<App>,
+    person: MaybePerson,
+    proof: FromOurPage,
+    Path(slug): Path<String>,
+    fields: Fields,
+) -> Response {
     let page = link::versions(&slug);
     let version: i64 = fields.get("version").parse().unwrap_or(0);
-    act(app, person, proof, &slug, &page, "rollback", |site| json!({"site": site, "version": version}), &fields, "rolled_back").await
+    act(
+        app,
+        person,
+        proof,
+        &slug,
+        &page,
+        "rollback",
+        |site| json!({"site": site, "version": version}),
+        &fields,
+        "rolled_back",
+    )
+    .await
 }
 
 /// `POST /sites/{slug}/delete`
-pub async fn delete_site(app: State<App>, person: MaybePerson, proof: FromOurPage, Path(slug): Path<String>, fields: Fields) -> Response {
+pub async fn delete_site(
+    app: State<App>,
+    person: MaybePerson,
+    proof: FromOurPage,
+    Path(slug): Path<String>,
+    fields: Fields,
+) -> Response {
     let page = link::site(&slug);
     if fields.get("confirm").trim() != slug {
         return back_to(&page, "confirm_needed");
     }
-    let response = act(app, person, proof, &slug, &page, "delete", |site| json!({"site": site}), &fields, "deleted").await;
-    let done = response.headers().get(header::LOCATION).is_some_and(|to| to.as_bytes().ends_with(b"notice=deleted"));
-    if done { back_to(link::SITES, "deleted") } else { response }
+    let response = act(
+        app,
+        person,
+        proof,
+        &slug,
+        &page,
+        "delete",
+        |site| json!({"site": site}),
+        &fields,
+        "deleted",
+    )
+    .await;
+    let done = response
+        .headers()
+        .get(header::LOCATION)
+        .is_some_and(|to| to.as_bytes().ends_with(b"notice=deleted"));
+    if done {
+        back_to(link::SITES, "deleted")
+    } else {
+        response
+    }
 }
 
 /// `POST /sites/{slug}/nodes/{node}/delete`
-pub async fn delete_node(app: State<App>, person: MaybePerson, proof: FromOurPage, Path((slug, node)): Path<(String, String)>, fields: Fields) -> Response {
+pub async fn delete_node(
+    app: State<App>,
+    person: MaybePerson,
+    proof: FromOurPage,
+    Path((slug, node)): Path<(String, String)>,
+    fields: Fields,
+) -> Response {
     let page = link::site(&slug);
     let node = NodeId::new(node);
-    act(app, person, proof, &slug, &page, "delete", |site| json!({"site": site, "node": node}), &fields, "deleted").await
+    act(
+        app,
+        person,
+        proof,
+        &slug,
+        &page,
+        "delete",
+        |site| json!({"site": site, "node": node}),
+        &fields,
+        "deleted",
+    )
+    .await
 }
 
 /// A person's own click on a gated tool; the form carries the state that its page showed.
@@ -209,12 +397,23 @@ async fn act(
     fields: &Fields,
     done: &str,
 ) -> Response {
-    let Some(person) = person else { return sign_in_first(page) };
+    let Some(person) = person else {
+        return sign_in_first(page);
+    };
     let site = match studio::site_of(&app.engine, &person, slug).await {
         Ok((site, _)) => SiteId::new(site.id),
         Err(refusal) => return back_to(link::SITES, refusal.code.as_str()),
     };
-    match direct::act(&app.engine, &person, proof, tool, arguments(&site), fields.get("stateHash")).await {
+    match direct::act(
+        &app.engine,
+        &person,
+        proof,
+        tool,
+        arguments(&site),
+        fields.get("stateHash"),
+    )
+    .await
+    {
         Ok(_) => back_to(page, done),
         // On these pages the site changed, not a request.
         Err(refusal) if refusal.code == Code::StaleView => back_to(page, Code::Conflict.as_str()),
@@ -223,14 +422,35 @@ async fn act(
 }
 
 /// `GET /preview/approvals/{id}/{node}/{side}`: other people's text, for a frame without scripts, cookies or origin.
-pub async fn preview(State(app): State<App>, MaybePerson(person): MaybePerson, Path((id, node, side)): Path<(String, String, String)>) -> Response {
-    let (Some(person), Some(side)) = (person, link::Side::from_text(&side)) else { return framed(Err(Refusal::not_found("page"))) };
-    framed(studio::preview(&app.engine, &person, &ApprovalId::new(id), &NodeId::new(node), side).await)
+pub async fn preview(
+    State(app): State<App>,
+    MaybePerson(person): MaybePerson,
+    Path((id, node, side)): Path<(String, String, String)>,
+) -> Response {
+    let (Some(person), Some(side)) = (person, link::Side::from_text(&side)) else {
+        return framed(Err(Refusal::not_found("page")));
+    };
+    framed(
+        studio::preview(
+            &app.engine,
+            &person,
+            &ApprovalId::new(id),
+            &NodeId::new(node),
+            side,
+        )
+        .await,
+    )
 }
 
 /// `GET /preview/sites/{slug}/{node}`
-pub async fn draft_preview(State(app): State<App>, MaybePerson(person): MaybePerson, Path((slug, node)): Path<(String, String)>) -> Response {
-    let Some(person) = person else { return framed(Err(Refusal::not_found("page"))) };
+pub async fn draft_preview(
+    State(app): State<App>,
+    MaybePerson(person): MaybePerson,
+    Path((slug, node)): Path<(String, String)>,
+) -> Response {
+    let Some(person) = person else {
+        return framed(Err(Refusal::not_found("page")));
+    };
     framed(studio::draft_preview(&app.engine, &person, &slug, &NodeId::new(node)).await)
 }
 
@@ -239,7 +459,10 @@ const FRAMED: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src htt
 fn framed(html: Result<String, Refusal>) -> Response {
     let (status, html) = match html {
         Ok(html) => (StatusCode::OK, html),
-        Err(refusal) => (StatusCode::from_u16(refusal.code.status()).unwrap_or(StatusCode::NOT_FOUND), "<!doctype html><title>Not found</title><p>There is nothing to show here.".into()),
+        Err(refusal) => (
+            StatusCode::from_u16(refusal.code.status()).unwrap_or(StatusCode::NOT_FOUND),
+            "<!doctype html><title>Not found</title><p>There is nothing to show here.".into(),
+        ),
     };
     let headers = [
         (header::CONTENT_SECURITY_POLICY, FRAMED),

@@ -187,3 +187,21 @@ pub async fn revoke_key(
         .transpose()
         .map_err(Into::into)
 }
+
+/// The first statement of a unit that looks for a key before it changes it.
+pub async fn lock_keys(tx: &mut Tx) -> Result<(), StoreError> {
+    super::journal::lock_workspace(tx).await
+}
+
+/// Keys that are not revoked and whose id begins so: id, agent, agent's name. Two are enough to be ambiguous.
+pub async fn good_keys(
+    tx: &mut Tx,
+    prefix: &str,
+) -> Result<Vec<(String, String, String)>, StoreError> {
+    let sql = "select k.id, a.id, a.name from agent_keys k join agents a on a.id = k.agent_id
+        where k.revoked_at is null and length($1) > 5 and substr(k.id, 1, length($1)) = $1 limit 2";
+    Ok(sqlx::query_as(sql)
+        .bind(prefix.to_owned())
+        .fetch_all(tx.sql())
+        .await?)
+}

@@ -1,7 +1,10 @@
 //! Signing in and out. Each is a plain form's POST; the way back is a path of our own origin or none.
 
 use super::{Sessions, begin};
-use crate::{App, studio::{Fields, back_to}};
+use crate::{
+    App,
+    studio::{Fields, back_to},
+};
 use axum::{
     extract::{ConnectInfo, Path, State},
     http::{HeaderValue, header},
@@ -11,7 +14,11 @@ use cloudhal_domain::{code::Code, link};
 use cloudhal_engine::people::{self, NewPerson, Person};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use secrecy::SecretString;
-use std::{net::{IpAddr, SocketAddr}, num::NonZeroU32, sync::LazyLock};
+use std::{
+    net::{IpAddr, SocketAddr},
+    num::NonZeroU32,
+    sync::LazyLock,
+};
 use url::Url;
 
 /// Tries by one address: ten at once, then one every six seconds. Passwords cost 19 MiB and a core each.
@@ -21,7 +28,12 @@ static TRIES: LazyLock<DefaultKeyedRateLimiter<IpAddr>> = LazyLock::new(|| {
 });
 
 /// `POST /login`
-pub async fn password(State(app): State<App>, ConnectInfo(peer): ConnectInfo<SocketAddr>, sessions: Sessions, fields: Fields) -> Response {
+pub async fn password(
+    State(app): State<App>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    sessions: Sessions,
+    fields: Fields,
+) -> Response {
     let next = fields.get("next").to_owned();
     let login = |notice: &str| back_to(&format!("{}?next={}", link::LOGIN, encode(&next)), notice);
     if TRIES.check_key(&peer.ip()).is_err() {
@@ -35,7 +47,12 @@ pub async fn password(State(app): State<App>, ConnectInfo(peer): ConnectInfo<Soc
 }
 
 /// `POST /login/link/{token}`
-pub async fn one_time_link(State(app): State<App>, Path(token): Path<String>, sessions: Sessions, fields: Fields) -> Response {
+pub async fn one_time_link(
+    State(app): State<App>,
+    Path(token): Path<String>,
+    sessions: Sessions,
+    fields: Fields,
+) -> Response {
     match people::spend_sign_in_link(&app.engine, &token).await {
         Ok(person) => welcome(&app, sessions, person, fields.get("next")).await,
         Err(_) => back_to(link::LOGIN, "link_spent"),
@@ -43,7 +60,12 @@ pub async fn one_time_link(State(app): State<App>, Path(token): Path<String>, se
 }
 
 /// `POST /setup/{token}`
-pub async fn set_up(State(app): State<App>, Path(token): Path<String>, sessions: Sessions, fields: Fields) -> Response {
+pub async fn set_up(
+    State(app): State<App>,
+    Path(token): Path<String>,
+    sessions: Sessions,
+    fields: Fields,
+) -> Response {
     let new = NewPerson {
         email: fields.get("email").to_owned(),
         name: fields.get("name").to_owned(),
@@ -53,7 +75,10 @@ pub async fn set_up(State(app): State<App>, Path(token): Path<String>, sessions:
     match people::set_up(&app.engine, &token, new).await {
         Ok(person) => welcome(&app, sessions, person, "").await,
         Err(refusal) if refusal.code == Code::SignInFailed => back_to(link::LOGIN, "link_spent"),
-        Err(refusal) => back_to(&format!("{}/{}", link::SETUP, encode(&token)), refusal.code.as_str()),
+        Err(refusal) => back_to(
+            &format!("{}/{}", link::SETUP, encode(&token)),
+            refusal.code.as_str(),
+        ),
     }
 }
 
@@ -79,9 +104,13 @@ async fn welcome(app: &App, mut sessions: Sessions, person: Person, next: &str) 
 /// `POST /theme`: a cookie that the next page is rendered with; it is no secret and no session.
 pub async fn theme(State(app): State<App>, fields: Fields) -> Response {
     let theme = cloudhal_app::Theme::from_text(fields.get("theme")).unwrap_or_default();
-    let to = safe_next(&app.origins.public, fields.get("next")).unwrap_or_else(|| link::APPROVALS.to_owned());
+    let to = safe_next(&app.origins.public, fields.get("next"))
+        .unwrap_or_else(|| link::APPROVALS.to_owned());
     let secure = if app.origins.https { "; Secure" } else { "" };
-    let cookie = format!("theme={}; Path=/; Max-Age=31536000; SameSite=Lax{secure}", theme.as_str());
+    let cookie = format!(
+        "theme={}; Path=/; Max-Age=31536000; SameSite=Lax{secure}",
+        theme.as_str()
+    );
     let mut response = Redirect::to(&to).into_response();
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().append(header::SET_COOKIE, cookie);
@@ -92,14 +121,25 @@ pub async fn theme(State(app): State<App>, fields: Fields) -> Response {
 /// Where a person is sent after signing in: a page of ours, judged by the URL parser that browsers agree with and written
 /// anew from its parts, or nothing (guide to cases: C73).
 pub fn safe_next(public: &str, next: &str) -> Option<String> {
-    if !next.starts_with('/') || next.len() > 2_000 || next.chars().any(|c| c.is_control() || c == '\\') {
+    if !next.starts_with('/')
+        || next.len() > 2_000
+        || next.chars().any(|c| c.is_control() || c == '\\')
+    {
         return None;
     }
     let ours = Url::parse(public).ok()?;
     let url = ours.join(next).ok()?;
     let path = url.path();
-    let known = [link::APPROVALS, link::SITES, link::AGENTS, link::JOURNAL].iter().any(|page| path == *page || path.strip_prefix(page).is_some_and(|rest| rest.starts_with('/')));
-    if url.origin() != ours.origin() || !url.username().is_empty() || !known || path.contains("//") {
+    let known = [link::APPROVALS, link::SITES, link::AGENTS, link::JOURNAL]
+        .iter()
+        .any(|page| {
+            path == *page
+                || path
+                    .strip_prefix(page)
+                    .is_some_and(|rest| rest.starts_with('/'))
+        });
+    if url.origin() != ours.origin() || !url.username().is_empty() || !known || path.contains("//")
+    {
         return None;
     }
     Some(url[url::Position::BeforePath..url::Position::AfterQuery].to_owned())
@@ -118,16 +158,53 @@ mod tests {
         let ours = "https://hal.example";
         let id = "/approvals/abcdefghijklmnopqrstuvwxyz";
         assert_eq!(safe_next(ours, id).as_deref(), Some(id));
-        assert_eq!(safe_next(ours, "/approvals?tab=denied&text=a%20b").as_deref(), Some("/approvals?tab=denied&text=a%20b"));
-        assert_eq!(safe_next(ours, "/sites/x/nodes/y#z").as_deref(), Some("/sites/x/nodes/y"));
+        assert_eq!(
+            safe_next(ours, "/approvals?tab=denied&text=a%20b").as_deref(),
+            Some("/approvals?tab=denied&text=a%20b")
+        );
+        assert_eq!(
+            safe_next(ours, "/sites/x/nodes/y#z").as_deref(),
+            Some("/sites/x/nodes/y")
+        );
         for hostile in [
-            "", "https://evil.example/approvals", "//evil.example/approvals", "///evil.example/approvals", "/\\evil.example/approvals", "\\\\evil.example", "/\\/evil.example",
-            "/%09/evil.example", "/\t/evil.example/approvals", "/.//evil.example/approvals", "/..//evil.example", "/a/..//evil.example/approvals", "/approvals/..//evil.example",
-            "/approvals//evil.example", "javascript:alert(1)", "/javascript:alert(1)", "data:text/html,x", "@evil.example", "/@evil.example", "http:evil.example",
-            "/approvals\r\nSet-Cookie: a=b", "/approvals\u{0}", "/login?next=/approvals", "/api/events", "/_fn/viewer", "/logout", "/live/x/", "/approvalsx", "approvals", "/../approvals\\",
+            "",
+            "https://evil.example/approvals",
+            "//evil.example/approvals",
+            "///evil.example/approvals",
+            "/\\evil.example/approvals",
+            "\\\\evil.example",
+            "/\\/evil.example",
+            "/%09/evil.example",
+            "/\t/evil.example/approvals",
+            "/.//evil.example/approvals",
+            "/..//evil.example",
+            "/a/..//evil.example/approvals",
+            "/approvals/..//evil.example",
+            "/approvals//evil.example",
+            "javascript:alert(1)",
+            "/javascript:alert(1)",
+            "data:text/html,x",
+            "@evil.example",
+            "/@evil.example",
+            "http:evil.example",
+            "/approvals\r\nSet-Cookie: a=b",
+            "/approvals\u{0}",
+            "/login?next=/approvals",
+            "/api/events",
+            "/_fn/viewer",
+            "/logout",
+            "/live/x/",
+            "/approvalsx",
+            "approvals",
+            "/../approvals\\",
         ] {
             let got = safe_next(ours, hostile);
-            assert!(got.as_deref().is_none_or(|to| to.starts_with("/approvals") && !to.contains("//") && !to.contains('\\')), "{hostile:?} -> {got:?}");
+            assert!(
+                got.as_deref().is_none_or(|to| to.starts_with("/approvals")
+                    && !to.contains("//")
+                    && !to.contains('\\')),
+                "{hostile:?} -> {got:?}"
+            );
         }
         assert_eq!(safe_next(ours, "//evil.example/approvals"), None);
         assert_eq!(safe_next(ours, "/\\evil.example/approvals"), None);

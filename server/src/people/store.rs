@@ -41,23 +41,49 @@ fn expires(record: &Record) -> i64 {
 impl SessionStore for Sessions {
     async fn create(&self, record: &mut Record) -> Result<()> {
         // 128 bits of chance do not collide.
-        self.0.store().save_session(key(&record.id), data(record)?, expires(record)).await.map_err(|error| Error::Backend(error.to_string()))
+        self.0
+            .store()
+            .save_session(key(&record.id), data(record)?, expires(record))
+            .await
+            .map_err(|error| Error::Backend(error.to_string()))
     }
 
     /// Never brings back a session that ended while a request was under way (guide to cases: C74).
     async fn save(&self, record: &Record) -> Result<()> {
-        self.0.store().update_session(key(&record.id), data(record)?, expires(record)).await.map(|_| ()).map_err(|error| Error::Backend(error.to_string()))
+        self.0
+            .store()
+            .update_session(key(&record.id), data(record)?, expires(record))
+            .await
+            .map(|_| ())
+            .map_err(|error| Error::Backend(error.to_string()))
     }
 
     async fn load(&self, id: &Id) -> Result<Option<Record>> {
         let now = OffsetDateTime::now_utc().unix_timestamp() * 1000;
-        let Some((text, expires)) = self.0.store().session(&key(id), now).await.map_err(|error| Error::Backend(error.to_string()))? else { return Ok(None) };
-        let expiry_date = OffsetDateTime::from_unix_timestamp(expires / 1000).map_err(|error| Error::Decode(error.to_string()))?;
+        let Some((text, expires)) = self
+            .0
+            .store()
+            .session(&key(id), now)
+            .await
+            .map_err(|error| Error::Backend(error.to_string()))?
+        else {
+            return Ok(None);
+        };
+        let expiry_date = OffsetDateTime::from_unix_timestamp(expires / 1000)
+            .map_err(|error| Error::Decode(error.to_string()))?;
         let data = serde_json::from_str(&text).map_err(|error| Error::Decode(error.to_string()))?;
-        Ok(Some(Record { id: *id, data, expiry_date }))
+        Ok(Some(Record {
+            id: *id,
+            data,
+            expiry_date,
+        }))
     }
 
     async fn delete(&self, id: &Id) -> Result<()> {
-        self.0.store().end_session(key(id)).await.map_err(|error| Error::Backend(error.to_string()))
+        self.0
+            .store()
+            .end_session(key(id))
+            .await
+            .map_err(|error| Error::Backend(error.to_string()))
     }
 }
