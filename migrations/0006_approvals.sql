@@ -61,7 +61,7 @@ create table decisions (
     seen_digest text   not null,
     reason      text,
     at          bigint not null,
-    mac         text   not null, -- over all of the above, with a key that is not in this database
+    signature   text   not null, -- over all of this and of the approval, with a key that is not in this database
     constraint decisions_verdict_known check (verdict in ('approve', 'deny')),
     constraint decisions_via_known check (via in ('session', 'client_elicitation'))
 );
@@ -77,3 +77,10 @@ create table receipts (
     constraint receipts_outcome_known check (outcome in ('succeeded', 'failed', 'unknown'))
 );
 create unique index receipts_one_each on receipts (approval_id);
+
+-- The public halves of the keys that nodes sign decisions with; each has its entry in the journal.
+create table signing_keys (
+    id         text   not null primary key,
+    public_key text   not null,
+    created_at bigint not null
+);

@@ -135,12 +135,6 @@ pub async fn verify_key(
     presented: &str,
     surface: Surface,
 ) -> Result<Caller, Refusal> {
-    let unauthorized = || {
-        Refusal::new(
-            Code::Unauthorized,
-            "A good API key is needed: send it as `Authorization: Bearer clh_…`.",
-        )
-    };
     let Some((id, secret)) = split_key(presented) else {
         return Err(unauthorized());
     };
@@ -176,6 +170,14 @@ pub async fn verify_key(
         tools,
         client: None,
     })
+}
+
+/// One answer for none, malformed, unknown, revoked and expired keys.
+pub(crate) fn unauthorized() -> Refusal {
+    Refusal::new(
+        Code::Unauthorized,
+        "A good API key is needed: send it as `Authorization: Bearer clh_…`.",
+    )
 }
 
 fn make_key() -> (String, String, String) {
@@ -220,7 +222,11 @@ pub async fn add(
     new: NewAgent,
 ) -> Result<(AgentId, String), Refusal> {
     let name = new.name.trim().to_owned();
-    if name.is_empty() || name.chars().count() > 60 || cloudhal_domain::odd::count(&name) > 0 {
+    if name.is_empty()
+        || name.chars().count() > 60
+        || name.contains(char::is_control)
+        || cloudhal_domain::odd::count(&name) > 0
+    {
         return Err(Refusal::new(
             Code::InvalidArguments,
             "An agent's name needs 1 to 60 visible characters.",

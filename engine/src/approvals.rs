@@ -2,17 +2,17 @@
 //!
 //! The protocol of the spending transaction: 1 lock the site and read its state · 2 ask again whether the caller and the
 //! approver still may · 3 the redeeming UPDATE, whose row count is the verdict · 4 the effect, from the stored arguments, in a
-//! part of its own · 5 receipt · 6 check the decisions' MACs · 7 journal · 8 the site's new state, which voids every other
+//! part of its own · 5 receipt · 6 check the decisions' signatures · 7 journal · 8 the site's new state, which voids every other
 //! request · COMMIT. A failure of the domain undoes 4 alone and the receipt says so; any other undoes everything.
 
 use crate::{
     Engine,
-    agents::Caller,
+    agents::{self, Caller},
     authority::{Author, Authority, Decider, Redeemed},
     changes::path_of,
     clock::fresh_id,
     journal::{self, Entry},
-    people,
+    people, signing,
     sites::{self, LockedSite, announce},
     store::{
         Fail, Tx, agents as agents_sql,
@@ -33,6 +33,7 @@ use cloudhal_domain::{
     digest::{self, Digest},
     id::{ApprovalId, PersonId, SiteId},
     limits,
+    odd::{self, Segment},
     time::Timestamp,
 };
 use serde_json::{Value, json};
@@ -224,11 +225,15 @@ fn key_of(caller: &Caller) -> CallerKey<'_> {
     }
 }
 
-/// Free text from outside: no control characters, a limit, and nothing of it ever an instruction to us.
+/// Free text from outside: no control, direction or invisible characters, a limit, and nothing of it ever an instruction.
 fn clean_reason(reason: &str) -> String {
-    let kept: String = reason
-        .chars()
-        .filter(|c| !c.is_control() || *c == '\n')
+    let kept: String = odd::segments(reason)
+        .into_iter()
+        .filter_map(|segment| match segment {
+            Segment::Plain(text) | Segment::Mixed(text) => Some(text),
+            Segment::Odd(_) => None,
+        })
+        .flat_map(str::chars)
         .take(limits::REASON_CHARS_MAX)
         .collect();
     kept.trim().to_owned()
@@ -373,13 +378,17 @@ pub async fn decide(
     seen: &str,
     reason: Option<String>,
 ) -> Result<ApprovalRecord, Refusal> {
+    if site.as_str().contains('\0') {
+        return Err(Refusal::not_found("approval"));
+    }
     let deciding = Deciding {
         engine: engine.clone(),
         person: decider.person().clone(),
         site: site.clone(),
         id: id.clone(),
         verdict,
-        seen: Digest::from_text(seen),
+        // PostgreSQL takes no NUL, and no digest has one.
+        seen: Digest::from_text(if seen.contains('\0') { "" } else { seen }),
         reason: reason.map(|r| clean_reason(&r)).filter(|r| !r.is_empty()),
     };
     engine
@@ -474,11 +483,9 @@ impl Deciding {
             seen_digest: self.seen.as_str().to_owned(),
             reason: self.reason.clone(),
             at: now.ms(),
-            mac: String::new(),
+            signature: String::new(),
         };
-        row.mac = with_parts(stored, &row, |parts| {
-            self.engine.secret().mac(DECISION, parts)
-        });
+        row.signature = signing::sign(&self.engine, stored, &row);
         row
     }
 
@@ -509,44 +516,6 @@ impl Deciding {
             Refusal::new(Code::StaleView, "This is not what the page showed you. Nothing was decided. Reload the page and look again.")
         })
     }
-}
-
-const DECISION: &str = "decision v1";
-
-/// What a decision's MAC covers: the decision, and everything of the record that binds.
-fn with_parts<T>(stored: &Stored, row: &DecisionRow, mac: impl FnOnce(&[&[u8]]) -> T) -> T {
-    let approval = &stored.approval;
-    let numbers = [
-        row.at.to_be_bytes(),
-        stored.epoch.to_be_bytes(),
-        approval.expires_at.ms().to_be_bytes(),
-    ];
-    let arguments = canonical::text(&approval.arguments);
-    let texts = [
-        &row.id,
-        &row.approval_id,
-        &row.person_id,
-        &row.verdict,
-        &row.via,
-        &row.seen_digest,
-        row.reason.as_deref().unwrap_or(""),
-        approval.site.as_str(),
-        &approval.tool,
-        &approval.tool_version,
-        &arguments,
-        approval.args_hash.as_str(),
-        approval.state_hash.as_str(),
-        approval.caller_kind.as_str(),
-        &approval.caller_id,
-        approval.surface.as_str(),
-        &stored.card_text,
-    ];
-    let parts: Vec<&[u8]> = texts
-        .iter()
-        .map(|t| t.as_bytes())
-        .chain(numbers.iter().map(|n| n.as_slice()))
-        .collect();
-    mac(&parts)
 }
 
 /// How an attempt to spend ended.
@@ -594,6 +563,9 @@ impl Spending {
         let Some(mut site) = LockedSite::lock(tx, &self.approval.site, now).await? else {
             return Ok(Ok(Redeem::Lost));
         };
+        if !agents_sql::key_is_good(tx, self.caller.key_id(), now).await? {
+            return Ok(Err(agents::unauthorized()));
+        }
         if !agents_sql::may_now(tx, self.caller.id(), self.approval.site.as_str(), self.tool)
             .await?
         {
@@ -702,35 +674,21 @@ impl Spending {
         Ok(())
     }
 
-    /// A row that says approved without a decision of ours behind it was edited by hand: the whole unit fails.
+    /// A row that says approved without genuine decisions behind it was edited by hand: the whole unit fails.
     async fn check_decisions(&self, tx: &mut Tx) -> Result<(), Fail> {
         let stored = sql::get_now(tx, &self.approval.id)
             .await?
             .ok_or_else(|| Fail::from(Refusal::not_found("approval")))?;
-        let seen = seen_digest(
-            &stored.card_text,
-            &stored.approval.args_hash,
-            &stored.approval.state_hash,
-            &stored.approval.tool_version,
-        );
-        let genuine = |row: &DecisionRow| {
-            row.seen_digest == seen.as_str()
-                && with_parts(&stored, row, |parts| {
-                    self.engine.secret().verifies(DECISION, parts, &row.mac)
-                })
-        };
-        let approvals: Vec<&DecisionRow> = stored
-            .decisions
-            .iter()
-            .filter(|d| d.verdict == Verdict::Approve.as_str())
-            .collect();
-        if approvals.is_empty() || !approvals.into_iter().all(genuine) {
-            tracing::error!(approval = %self.approval.id, "a decision's MAC does not verify: the row was edited, or the secret file changed");
-            return Err(Refusal::new(Code::ApprovalVoided, "Not executed: the stored decision is not genuine. Ask the operator to run `cloudhal verify`, and ask again without approvalId.")
-                .with("cause", VoidCause::AccessLost.as_str())
-                .into());
+        if signing::all_genuine(tx, &self.engine, &stored).await? {
+            return Ok(());
         }
-        Ok(())
+        tracing::error!(approval = %self.approval.id, "a decision's signature does not verify: somebody edited the row");
+        Err(Refusal::new(
+            Code::ApprovalVoided,
+            "Not executed: the stored decision is not genuine. Ask the operator to run `cloudhal verify`, and ask again without approvalId.",
+        )
+        .with("cause", VoidCause::AccessLost.as_str())
+        .into())
     }
 
     async fn keep_receipt(

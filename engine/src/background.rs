@@ -121,7 +121,15 @@ pub async fn start_epoch(engine: &Engine) -> Result<usize, Refusal> {
 }
 
 async fn restored(tx: &mut crate::store::Tx, now: Timestamp) -> Result<usize, Fail> {
-    let voided = sql::start_epoch(tx, now).await?;
+    sql::next_epoch(tx).await?;
+    // Each site's lock before its requests and its journal, as everywhere; in one order, so that two of us cannot cross.
+    let mut voided = Vec::new();
+    for site in sql::sites_with_open(tx).await? {
+        LockedSite::lock(tx, &SiteId::new(&site), now).await?;
+        for id in sql::void_restored(tx, &site, now).await? {
+            voided.push((id, site.clone()));
+        }
+    }
     let by = Author::system();
     for (id, site) in &voided {
         let id = ApprovalId::new(id);

@@ -8,6 +8,7 @@ pub mod gate;
 
 pub mod approvals;
 pub mod direct;
+mod signing;
 
 pub mod tools;
 

@@ -80,11 +80,15 @@ pub struct NewPerson {
     pub password: Option<SecretString>,
 }
 
+/// What every start makes sure of: the instance's row, and this node's signing key.
 pub(crate) async fn ensure_instance(engine: &Engine) -> Result<(), StoreError> {
-    let now = engine.now();
-    let unit = engine
-        .store()
-        .write(move |tx| Box::pin(async move { Ok(sql::ensure_instance(tx, now).await?) }));
+    let (engine_now, now) = (engine.clone(), engine.now());
+    let unit = engine.store().write(move |tx| {
+        Box::pin(async move {
+            sql::ensure_instance(tx, now).await?;
+            crate::signing::register(tx, &engine_now).await
+        })
+    });
     unit.await.map_err(|fail| match fail {
         Fail::Store(error) => error,
         Fail::Refused(refusal) => StoreError::Unsuitable(refusal.message),
@@ -119,7 +123,11 @@ async fn prepare(engine: &Engine, new: NewPerson) -> Result<sql::PersonRow, Refu
             "That does not look like an e-mail address.",
         ));
     }
-    if name.is_empty() || name.chars().count() > 100 || cloudhal_domain::odd::count(&name) > 0 {
+    if name.is_empty()
+        || name.chars().count() > 100
+        || name.contains(char::is_control)
+        || cloudhal_domain::odd::count(&name) > 0
+    {
         return Err(Refusal::new(
             Code::InvalidArguments,
             "A name needs 1 to 100 visible characters.",

@@ -291,11 +291,7 @@ pub fn preview(site: &SiteRow, path: &str, revision: &RevisionRow) -> String {
 }
 
 /// Every page of a version for export; links are relative, so that any folder of any server will do.
-pub async fn export(
-    engine: &Engine,
-    slug: &str,
-    version: Option<i64>,
-) -> Result<Export, Refusal> {
+pub async fn export(engine: &Engine, slug: &str, version: Option<i64>) -> Result<Export, Refusal> {
     let site = sites_sql::by_slug(engine.store().read(), slug)
         .await?
         .ok_or_else(|| Refusal::not_found("site"))?;

@@ -219,7 +219,7 @@ pub struct Content {
 
 impl Content {
     /// Covers everything that a visitor could notice.
-    fn hash(&self) -> String {
+    pub(crate) fn hash(&self) -> String {
         Framed::new("cloudhal/node/v1")
             .part(&self.parent)
             .part(&self.slug)
@@ -237,7 +237,7 @@ impl Content {
         cloudhal_domain::canonical::text(&Value::Object(self.fields.clone()))
     }
 
-    fn from_revision(row: RevisionRow) -> Result<Self, StoreError> {
+    pub(crate) fn from_revision(row: RevisionRow) -> Result<Self, StoreError> {
         let fields = serde_json::from_str(&row.fields).map_err(|_| StoreError::Inconsistent {
             table: "node_revisions",
             column: "fields",
@@ -299,13 +299,7 @@ pub async fn create_node(
 ) -> Result<NodeRow, Fail> {
     content.check()?;
     if !content.parent.is_empty() {
-        let above = sql::lineage(tx.sql(), &site.row.id, &content.parent).await?;
-        if above.is_empty() || above.iter().any(|node| node.deleted_at.is_some()) {
-            return Err(Refusal::not_found("parent node").into());
-        }
-        if above.len() >= limits::NODE_DEPTH_MAX {
-            return Err(invalid("/parent", "nodes are at most 16 levels deep").into());
-        }
+        lineage_for(tx, site, &content.parent, 1).await?;
     }
     let row = NodeRow {
         id: fresh_id(),
@@ -381,6 +375,16 @@ pub async fn change_node(
     if old.parent != content.parent {
         check_move(tx, site, &old, &content.parent).await?;
     }
+    if content.slug.is_empty()
+        && !old.slug.is_empty()
+        && sql::child_count(tx.sql(), &site.row.id, &old.id).await? > 0
+    {
+        return Err(invalid(
+            "/slug",
+            "a node with others under it cannot become the home page",
+        )
+        .into());
+    }
     let row = NodeRow {
         rev: old.rev + 1,
         hash: content.hash(),
@@ -423,17 +427,37 @@ async fn check_move(
     if parent.is_empty() {
         return Ok(());
     }
+    let levels = sql::levels(tx.sql(), &site.row.id, &node.id).await?;
+    let above = lineage_for(tx, site, parent, levels).await?;
+    if above.iter().any(|n| n.id == node.id) {
+        return Err(invalid("/parent", "a node cannot stand under itself").into());
+    }
+    Ok(())
+}
+
+/// The nodes from the top down to a new parent, if `levels` more fit under it.
+async fn lineage_for(
+    tx: &mut Tx,
+    site: &LockedSite,
+    parent: &str,
+    levels: usize,
+) -> Result<Vec<NodeRow>, Fail> {
     let above = sql::lineage(tx.sql(), &site.row.id, parent).await?;
     if above.is_empty() || above.iter().any(|n| n.deleted_at.is_some()) {
         return Err(Refusal::not_found("parent node").into());
     }
-    if above.iter().any(|n| n.id == node.id) {
-        return Err(invalid("/parent", "a node cannot stand under itself").into());
-    }
-    if above.len() >= limits::NODE_DEPTH_MAX {
+    if above.len() + levels > limits::NODE_DEPTH_MAX {
         return Err(invalid("/parent", "nodes are at most 16 levels deep").into());
     }
-    Ok(())
+    // The home page has no part in an address: a node under it would share one with a node at the top.
+    if above.iter().any(|n| n.slug.is_empty()) {
+        return Err(invalid(
+            "/parent",
+            "nothing stands under the home page; leave the parent out for the top level",
+        )
+        .into());
+    }
+    Ok(above)
 }
 
 /// Takes a node with everything under it out of the draft. What is live stays until the next publish.

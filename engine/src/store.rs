@@ -17,6 +17,7 @@ pub mod journal;
 pub mod nodes;
 pub mod people;
 pub mod sessions;
+pub mod signing_keys;
 pub mod sites;
 pub mod versions;
 

@@ -836,6 +836,7 @@ fn journal_sentence(kind: &str, body: &Value) -> String {
         "member.added" => format!("gave somebody the role {}", text("role")),
         "person.added" => format!("added {}", text("name")),
         "agent.added" => format!("added the agent {}", text("name")),
+        "signing_key.registered" => "made a node's signing key known".into(),
         "key.revoked" => "revoked a key".into(),
         "instance.restored" => "started a new epoch after a restore".into(),
         other => other.replace('.', " "),

@@ -104,12 +104,13 @@ pub enum Run {
 impl Tool {
     /// Checks arguments and gives them the one form that is hashed, stored and run: validated, defaulted, nothing extra.
     pub fn parse(&self, arguments: Value) -> Result<Value, Refusal> {
-        let faults: Vec<Fault> = self
+        let mut faults: Vec<Fault> = self
             .validator
             .iter_errors(&arguments)
             .take(20)
             .map(|error| fault(&error))
             .collect();
+        find_nul(&arguments, &mut String::new(), &mut faults);
         if !faults.is_empty() {
             return Err(invalid_arguments(self.spec.id, faults));
         }
@@ -153,6 +154,40 @@ fn fault(error: &jsonschema::ValidationError<'_>) -> Fault {
     Fault {
         pointer: error.instance_path().to_string(),
         problem,
+    }
+}
+
+/// A NUL is no text: one engine keeps it and the other fails on it, so neither gets to see one.
+fn find_nul(value: &Value, pointer: &mut String, faults: &mut Vec<Fault>) {
+    let length = pointer.len();
+    let problem = || "NUL characters are not allowed".to_owned();
+    match value {
+        Value::String(text) if text.contains('\0') => faults.push(Fault {
+            pointer: pointer.clone(),
+            problem: problem(),
+        }),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                pointer.push_str(&format!("/{index}"));
+                find_nul(item, pointer, faults);
+                pointer.truncate(length);
+            }
+        }
+        Value::Object(map) => {
+            for (name, item) in map {
+                if name.contains('\0') {
+                    faults.push(Fault {
+                        pointer: pointer.clone(),
+                        problem: problem(),
+                    });
+                }
+                pointer.push('/');
+                pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                find_nul(item, pointer, faults);
+                pointer.truncate(length);
+            }
+        }
+        _ => {}
     }
 }
 

@@ -1,12 +1,12 @@
 //! Recomputes what is kept incrementally or chained, and names the first place that does not agree.
 
 use crate::{
-    Engine, journal,
-    sites::settings_hash,
+    Engine, journal, signing,
+    sites::{Content, settings_hash},
     state::{self, Element, Kind, Lanes},
     store::{
         StoreError, approvals as approvals_sql, journal as journal_sql, nodes as nodes_sql,
-        sites as sql,
+        sites as sql, versions as versions_sql,
     },
 };
 
@@ -23,9 +23,15 @@ pub async fn verify(engine: &Engine) -> Result<Report, StoreError> {
     let mut report = Report::default();
     for site in sql::all_ever(engine.store().read()).await? {
         report.sites += 1;
-        if let Some(fault) = site_fault(engine, &site).await? {
-            report.fault = Some(fault);
-            return Ok(report);
+        for fault in [
+            site_fault(engine, &site).await?,
+            content_fault(engine, &site).await?,
+            version_fault(engine, &site).await?,
+        ] {
+            if fault.is_some() {
+                report.fault = fault;
+                return Ok(report);
+            }
         }
     }
     for (chain,) in journal_sql::chains(engine.store().read()).await? {
@@ -35,6 +41,10 @@ pub async fn verify(engine: &Engine) -> Result<Report, StoreError> {
             return Ok(report);
         }
     }
+    if let Some(fault) = signing::first_fault(engine).await? {
+        report.fault = Some(fault);
+        return Ok(report);
+    }
     if let Some(id) = approvals_sql::redeemed_without_receipt(engine.store().read())
         .await?
         .first()
@@ -42,6 +52,51 @@ pub async fn verify(engine: &Engine) -> Result<Report, StoreError> {
         report.fault = Some(format!("approval {id}: redeemed, but without its receipt"));
     }
     Ok(report)
+}
+
+const REVISIONS_AT_ONCE: i64 = 200;
+
+/// What the hashes of a site's state stand for: every revision hashes to what it says, every node is as its revision is.
+async fn content_fault(engine: &Engine, site: &sql::SiteRow) -> Result<Option<String>, StoreError> {
+    let db = engine.store().read();
+    if let Some((node,)) = nodes_sql::unlike_their_revision(db, &site.id).await?.first() {
+        return Ok(Some(format!(
+            "site {} ({}): node {node} is not as its revision is",
+            site.slug, site.id
+        )));
+    }
+    let mut after = (String::new(), 0);
+    loop {
+        let rows =
+            nodes_sql::revisions_after(db, &site.id, (&after.0, after.1), REVISIONS_AT_ONCE)
+                .await?;
+        let Some(last) = rows.last() else {
+            return Ok(None);
+        };
+        after = (last.node_id.clone(), last.rev);
+        for row in rows {
+            let (node, rev, hash) = (row.node_id.clone(), row.rev, row.hash.clone());
+            if Content::from_revision(row).map(|content| content.hash()).ok() != Some(hash) {
+                return Ok(Some(format!(
+                    "site {} ({}): revision {rev} of node {node} was changed",
+                    site.slug, site.id
+                )));
+            }
+        }
+    }
+}
+
+/// What visitors see: every version holds the revisions that the draft had when it was published, all of them.
+async fn version_fault(engine: &Engine, site: &sql::SiteRow) -> Result<Option<String>, StoreError> {
+    let db = engine.store().read();
+    let other = versions_sql::unlike_their_revisions(db, &site.id).await?;
+    let older = versions_sql::not_the_newest(db, &site.id).await?;
+    let fault = match (other.first().or(older.first()), versions_sql::miscounted(db, &site.id).await?.first()) {
+        (Some((version, node)), _) => format!("version {version} holds node {node} as it was not when it was published"),
+        (None, Some((version,))) => format!("version {version} holds another number of nodes than were published"),
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(format!("site {} ({}): {fault}", site.slug, site.id)))
 }
 
 /// The lanes, the count and the digest of one site, from its nodes alone.

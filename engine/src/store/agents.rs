@@ -68,6 +68,23 @@ pub async fn may_now(tx: &mut Tx, agent: &str, site: &str, tool: &str) -> Result
         == 1)
 }
 
+/// Whether the key that a call came with has not ended since the door looked; a caller without a key has none to lose.
+pub async fn key_is_good(
+    tx: &mut Tx,
+    key: Option<&str>,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let Some(key) = key else { return Ok(true) };
+    let sql = "select count(*) from agent_keys where id = $1 and revoked_at is null and (expires_at is null or expires_at > $2)";
+    Ok(sqlx::query(sql)
+        .bind(key)
+        .bind(now.ms())
+        .fetch_one(tx.sql())
+        .await?
+        .try_get::<i64, _>(0)?
+        == 1)
+}
+
 pub async fn has_site(
     db: impl Executor<'_, Database = Any>,
     agent: &str,

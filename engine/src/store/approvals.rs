@@ -183,7 +183,7 @@ pub async fn decide(
     Ok(done.rows_affected() == 1)
 }
 
-/// A decision and its MAC, as stored.
+/// A decision and its signature, as stored.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct DecisionRow {
     pub id: String,
@@ -195,11 +195,11 @@ pub struct DecisionRow {
     pub seen_digest: String,
     pub reason: Option<String>,
     pub at: i64,
-    pub mac: String,
+    pub signature: String,
 }
 
 pub async fn insert_decision(tx: &mut Tx, decision: &DecisionRow) -> Result<(), StoreError> {
-    sqlx::query("insert into decisions (id, approval_id, person_id, person_name, verdict, via, seen_digest, reason, at, mac) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)")
+    sqlx::query("insert into decisions (id, approval_id, person_id, person_name, verdict, via, seen_digest, reason, at, signature) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)")
         .bind(&decision.id)
         .bind(&decision.approval_id)
         .bind(&decision.person_id)
@@ -209,7 +209,7 @@ pub async fn insert_decision(tx: &mut Tx, decision: &DecisionRow) -> Result<(), 
         .bind(&decision.seen_digest)
         .bind(decision.reason.as_deref())
         .bind(decision.at)
-        .bind(&decision.mac)
+        .bind(&decision.signature)
         .execute(tx.sql())
         .await?;
     Ok(())
@@ -356,14 +356,30 @@ pub async fn epoch(db: impl Executor<'_, Database = Any>) -> Result<i64, StoreEr
         .try_get(0)?)
 }
 
-/// After a restore: what was approved in the older epoch must not redeem (guide to security: A19).
-pub async fn start_epoch(tx: &mut Tx, now: Timestamp) -> Result<Vec<(String, String)>, StoreError> {
+/// After a restore: what was asked or approved in the older epoch redeems no more (guide to security: A19).
+pub async fn next_epoch(tx: &mut Tx) -> Result<(), StoreError> {
     sqlx::query("update instance set epoch = epoch + 1")
         .execute(tx.sql())
         .await?;
-    let sql = "update approvals set status = 'voided', changed_at = $1, void_cause = 'restored' where status in ('pending', 'approved') returning id, site_id";
-    Ok(sqlx::query_as(sql)
+    Ok(())
+}
+
+pub async fn sites_with_open(tx: &mut Tx) -> Result<Vec<String>, StoreError> {
+    let sql = "select distinct site_id from approvals where status in ('pending', 'approved') order by site_id";
+    ids(sqlx::query(sql).fetch_all(tx.sql()).await?)
+}
+
+/// Every open request of a site that was asked in an older epoch.
+pub async fn void_restored(
+    tx: &mut Tx,
+    site: &str,
+    now: Timestamp,
+) -> Result<Vec<String>, StoreError> {
+    let sql = "update approvals set status = 'voided', changed_at = $1, void_cause = 'restored'
+        where site_id = $2 and status in ('pending', 'approved') returning id";
+    ids(sqlx::query(sql)
         .bind(now.ms())
+        .bind(site)
         .fetch_all(tx.sql())
         .await?)
 }
@@ -417,6 +433,10 @@ pub async fn get_now(tx: &mut Tx, id: &ApprovalId) -> Result<Option<Stored>, Sto
 }
 
 async fn read(db: &mut sqlx::AnyConnection, id: &ApprovalId) -> Result<Option<Stored>, StoreError> {
+    if id.as_str().contains('\0') {
+        // No id has one, and PostgreSQL would rather fail than say so.
+        return Ok(None);
+    }
     let Some(row) = sqlx::query_as::<_, ApprovalRow>(SELECT)
         .bind(id.as_str())
         .fetch_optional(&mut *db)
@@ -425,7 +445,7 @@ async fn read(db: &mut sqlx::AnyConnection, id: &ApprovalId) -> Result<Option<St
         return Ok(None);
     };
     let decisions: Vec<DecisionRow> =
-        sqlx::query_as("select id, approval_id, person_id, person_name, verdict, via, seen_digest, reason, at, mac from decisions where approval_id = $1 order by at, id")
+        sqlx::query_as("select id, approval_id, person_id, person_name, verdict, via, seen_digest, reason, at, signature from decisions where approval_id = $1 order by at, id")
             .bind(id.as_str())
             .fetch_all(&mut *db)
             .await?;

@@ -27,6 +27,11 @@ impl StoreError {
     pub fn is_unique_violation(&self) -> bool {
         matches!(self, Self::Driver(sqlx::Error::Database(e)) if e.is_unique_violation())
     }
+
+    /// PostgreSQL takes no NUL character in a text; trying again would not help.
+    fn is_odd_text(&self) -> bool {
+        matches!(self, Self::Driver(sqlx::Error::Database(e)) if e.code().as_deref() == Some("22021"))
+    }
 }
 
 /// How a unit of work ends without a result; either way nothing of it stays.
@@ -53,6 +58,10 @@ impl From<StoreError> for Refusal {
             StoreError::Inconsistent { .. } => Refusal::new(
                 Code::Internal,
                 "A stored record does not make sense. Nothing was changed. Ask the operator to run `cloudhal verify`.",
+            ),
+            error if error.is_odd_text() => Refusal::new(
+                Code::InvalidArguments,
+                "A text holds a NUL character, which nothing here has. Nothing was changed.",
             ),
             _ => Refusal::new(
                 Code::Unavailable,

@@ -126,3 +126,13 @@ pub async fn of_approval(pool: &AnyPool, approval: &str) -> Result<Vec<EntryRow>
             .await?,
     )
 }
+
+pub async fn of_kind(pool: &AnyPool, chain: &str, kind: &str) -> Result<Vec<EntryRow>, StoreError> {
+    Ok(
+        sqlx::query_as(select!("where chain = $1 and kind = $2 order by seq"))
+            .bind(chain)
+            .bind(kind)
+            .fetch_all(pool)
+            .await?,
+    )
+}

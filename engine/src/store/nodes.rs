@@ -251,6 +251,23 @@ pub async fn subtree(
         .await?)
 }
 
+/// How many levels a node and what stands under it take.
+pub async fn levels(
+    db: impl Executor<'_, Database = Any>,
+    site: &str,
+    node: &str,
+) -> Result<usize, StoreError> {
+    let sql = "with recursive tree (id, depth) as (
+            select id, 1 from nodes where id = $1 and site_id = $2 and deleted_at is null
+            union all
+            select n.id, tree.depth + 1 from tree join nodes n on n.site_id = $2 and n.parent = tree.id and n.deleted_at is null
+        )
+        select cast(max(depth) as bigint) from tree";
+    let row = sqlx::query(sql).bind(node).bind(site).fetch_one(db).await?;
+    let deepest = row.try_get::<Option<i64>, _>(0)?.unwrap_or(1);
+    Ok(usize::try_from(deepest).unwrap_or(1))
+}
+
 /// The node's ancestors from the top down, itself last; removed ones too, so that a removed page still has its address.
 pub async fn lineage(
     db: impl Executor<'_, Database = Any>,
@@ -282,6 +299,37 @@ pub async fn elements(
             .fetch_all(pool)
             .await?,
     )
+}
+
+/// Every revision that a site ever had, a stretch at a time, for the verifier; `after` is (node, rev).
+pub async fn revisions_after(
+    pool: &AnyPool,
+    site: &str,
+    after: (&str, i64),
+    limit: i64,
+) -> Result<Vec<RevisionRow>, StoreError> {
+    let sql = select_revision!(
+        "where site_id = $1 and (node_id > $2 or (node_id = $2 and rev > $3)) order by node_id, rev limit $4"
+    );
+    Ok(sqlx::query_as(sql)
+        .bind(site)
+        .bind(after.0)
+        .bind(after.1)
+        .bind(limit)
+        .fetch_all(pool)
+        .await?)
+}
+
+/// Nodes whose row says something else than the revision it names, for the verifier.
+pub async fn unlike_their_revision(
+    pool: &AnyPool,
+    site: &str,
+) -> Result<Vec<(String,)>, StoreError> {
+    let sql = "select n.id from nodes n left join node_revisions r on r.node_id = n.id and r.rev = n.rev
+        where n.site_id = $1 and (r.rev is null or r.site_id <> n.site_id or r.hash <> n.hash or r.parent <> n.parent or r.slug <> n.slug or r.kind <> n.kind
+            or r.position <> n.position or r.title <> n.title or r.removed <> (case when n.deleted_at is null then 0 else 1 end))
+        order by n.id limit 1";
+    Ok(sqlx::query_as(sql).bind(site).fetch_all(pool).await?)
 }
 
 /// Returns false where a sibling has the slug.

@@ -245,6 +245,34 @@ pub async fn all(
     )
 }
 
+/// The first version that holds a node in another form than the revision it names, for the verifier.
+pub async fn unlike_their_revisions(
+    pool: &AnyPool,
+    site: &str,
+) -> Result<Vec<(i64, String)>, StoreError> {
+    let sql = "select p.from_version, p.node_id from published p left join node_revisions r on r.node_id = p.node_id and r.rev = p.rev
+        where p.site_id = $1 and (r.rev is null or r.removed = 1 or r.site_id <> p.site_id or r.parent <> p.parent or r.slug <> p.slug or r.kind <> p.kind
+            or r.position <> p.position or r.title <> p.title)
+        order by p.from_version, p.node_id limit 1";
+    Ok(sqlx::query_as(sql).bind(site).fetch_all(pool).await?)
+}
+
+/// Versions that hold another number of nodes than was published, for the verifier.
+pub async fn miscounted(pool: &AnyPool, site: &str) -> Result<Vec<(i64,)>, StoreError> {
+    let sql = "select v.version from versions v where v.site_id = $1 and v.node_count <> (
+            select count(*) from published p where p.site_id = v.site_id and p.from_version <= v.version and (p.to_version is null or p.to_version > v.version))
+        order by v.version limit 1";
+    Ok(sqlx::query_as(sql).bind(site).fetch_all(pool).await?)
+}
+
+/// The newest revision a node had when each version was made is the one that the version holds; for the verifier.
+pub async fn not_the_newest(pool: &AnyPool, site: &str) -> Result<Vec<(i64, String)>, StoreError> {
+    let sql = "select v.version, p.node_id from published p join versions v on v.site_id = p.site_id and v.version = p.from_version
+        where p.site_id = $1 and p.rev <> (select max(r.rev) from node_revisions r where r.node_id = p.node_id and r.state_rev < v.state_rev)
+        order by v.version, p.node_id limit 1";
+    Ok(sqlx::query_as(sql).bind(site).fetch_all(pool).await?)
+}
+
 /// The first version that carries each revision of a node.
 pub async fn first_versions(
     pool: &AnyPool,

@@ -211,7 +211,9 @@ async fn run_batch(
     tx.begin().await?;
     let mut done: Vec<Finish> = Vec::new();
     let mut next = Some(first);
+    let mut taken = 0;
     while let Some(job) = next.take() {
+        taken += 1;
         if done.is_empty() {
             let ran = job(tx).await;
             if ran.keep {
@@ -225,7 +227,8 @@ async fn run_batch(
         } else {
             run_beside(tx, job, &mut done).await?;
         }
-        if done.len() < BATCH_MAX {
+        // Refused units count too: a stream of them must not keep the others from their COMMIT.
+        if taken < BATCH_MAX {
             next = queue.try_recv().ok();
         }
     }

@@ -133,6 +133,9 @@ fn read_cursor(text: &str) -> Result<(String, i64, String), Refusal> {
     let bytes = data_encoding::BASE64URL_NOPAD.decode(text.as_bytes()).ok();
     bytes
         .and_then(|b| serde_json::from_slice(&b).ok())
+        .filter(|(parent, _, slug): &(String, i64, String)| {
+            !parent.contains('\0') && !slug.contains('\0')
+        })
         .ok_or_else(|| {
             crate::sites::invalid("/cursor", "this is not a nextCursor of an earlier page")
         })
