@@ -134,7 +134,7 @@ impl Filing {
         self.check_caps(tx, now).await?;
         let card = self
             .gated
-            .card(tx, &site, self.caller.asker(), &self.arguments)
+            .card(tx.sql(), site.row(), self.caller.asker(), &self.arguments)
             .await?;
         let card_text = canonical::text(
             &serde_json::to_value(&card)

@@ -2,7 +2,7 @@
 //! same picture can be drawn again at any time.
 
 use crate::store::{
-    Fail, StoreError, Tx,
+    Connection, Fail, StoreError,
     nodes::{self as nodes_sql, RevisionRow},
     versions::DifferenceRow,
 };
@@ -26,7 +26,7 @@ const LONG_BYTES: usize = 2_000;
 
 /// Describes a list of differences for a card.
 pub async fn describe(
-    tx: &mut Tx,
+    db: &mut Connection,
     site: &str,
     differences: Vec<DifferenceRow>,
     compared_with: &str,
@@ -63,7 +63,7 @@ pub async fn describe(
         nodes: Vec::new(),
     };
     for (node, before, after) in sides.into_iter().take(limits::CARD_NODES_MAX) {
-        let change = node_change(tx, site, node, before, after).await?;
+        let change = node_change(db, site, node, before, after).await?;
         changes.words_added += change.words_added;
         changes.words_removed += change.words_removed;
         changes.nodes.push(change);
@@ -80,17 +80,17 @@ fn side(rev: Option<i64>, hash: Option<String>) -> Option<RevisionRef> {
 }
 
 async fn node_change(
-    tx: &mut Tx,
+    db: &mut Connection,
     site: &str,
     node: NodeId,
     before: Option<RevisionRef>,
     after: Option<RevisionRef>,
 ) -> Result<NodeChange, Fail> {
-    let old = revision(tx, site, &node, before.as_ref()).await?;
-    let new = revision(tx, site, &node, after.as_ref()).await?;
+    let old = revision(db, site, &node, before.as_ref()).await?;
+    let new = revision(db, site, &node, after.as_ref()).await?;
     let (words_added, words_removed) = words(old.as_ref(), new.as_ref());
     let shown = new.as_ref().or(old.as_ref());
-    let path = path_of(&nodes_sql::lineage(tx.sql(), site, node.as_str()).await?);
+    let path = path_of(&nodes_sql::lineage(&mut *db, site, node.as_str()).await?);
     let change = match (&old, &new) {
         (None, _) => Change::Added,
         (_, None) => Change::Removed,
@@ -113,13 +113,13 @@ async fn node_change(
 }
 
 async fn revision(
-    tx: &mut Tx,
+    db: &mut Connection,
     site: &str,
     node: &NodeId,
     side: Option<&RevisionRef>,
 ) -> Result<Option<RevisionRow>, Fail> {
     let Some(side) = side else { return Ok(None) };
-    let row = nodes_sql::revision(tx.sql(), site, node.as_str(), side.rev).await?;
+    let row = nodes_sql::revision(&mut *db, site, node.as_str(), side.rev).await?;
     Ok(Some(row.ok_or_else(|| StoreError::Inconsistent {
         table: "node_revisions",
         column: "rev",

@@ -13,7 +13,7 @@ use crate::{
     people::Person,
     state::{self, Element, Kind, Lanes},
     store::{
-        Fail, StoreError, Tx, approvals as approvals_sql, events,
+        Connection, Fail, StoreError, Tx, approvals as approvals_sql, events,
         nodes::{self as sql, NodeRow, RevisionRow},
         sites::{self as sites_sql, SiteRow},
         versions as versions_sql,
@@ -553,7 +553,7 @@ pub async fn publish(
     authority: &Authority,
 ) -> Result<versions_sql::VersionRow, Fail> {
     check_publishable(&site.row)?;
-    let newest = newest_version(tx, &site.row).await?;
+    let newest = newest_version(tx.sql(), &site.row).await?;
     let (number, since) = newest.as_ref().map_or((0, 0), |v| (v.version, v.state_rev));
     let differences =
         versions_sql::draft_differences(tx.sql(), &site.row.id, number, number, since).await?;
@@ -599,13 +599,13 @@ pub fn check_publishable(site: &SiteRow) -> Result<(), Refusal> {
 
 /// The newest version, which after a rollback is not the live one.
 pub async fn newest_version(
-    tx: &mut Tx,
+    db: &mut Connection,
     site: &SiteRow,
 ) -> Result<Option<versions_sql::VersionRow>, Fail> {
     if site.next_version == 1 {
         return Ok(None);
     }
-    Ok(versions_sql::get(tx.sql(), &site.id, site.next_version - 1).await?)
+    Ok(versions_sql::get(db, &site.id, site.next_version - 1).await?)
 }
 
 /// Moves the live pointer to an older or newer version; the draft never notices.
@@ -615,18 +615,18 @@ pub async fn rollback(
     _authority: &Authority,
     version: i64,
 ) -> Result<versions_sql::VersionRow, Fail> {
-    let target = check_rollback(tx, &site.row, version).await?;
+    let target = check_rollback(tx.sql(), &site.row, version).await?;
     site.row.live_version = Some(version);
     site.changed = true;
     Ok(target)
 }
 
 pub async fn check_rollback(
-    tx: &mut Tx,
+    db: &mut Connection,
     site: &SiteRow,
     version: i64,
 ) -> Result<versions_sql::VersionRow, Fail> {
-    let target = versions_sql::get(tx.sql(), &site.id, version)
+    let target = versions_sql::get(db, &site.id, version)
         .await?
         .ok_or_else(|| Fail::from(Refusal::not_found("version")))?;
     if site.live_version == Some(version) {

@@ -24,6 +24,9 @@ pub mod versions;
 pub use error::{Fail, StoreError};
 pub use writer::Tx;
 
+/// One connection, of a unit of work or of the readers: enough to look at things.
+pub type Connection = sqlx::AnyConnection;
+
 use crate::live::Live;
 use futures::future::BoxFuture;
 use sqlx::{
@@ -85,6 +88,13 @@ impl Store {
     /// The address, for the listener of another connection; may hold a password, so never log it.
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// A reader of one's own, for several reads in a row.
+    pub(crate) async fn reader(
+        &self,
+    ) -> Result<impl std::ops::DerefMut<Target = Connection> + use<>, StoreError> {
+        Ok(self.read.acquire().await?)
     }
 
     /// For reads outside any unit of work.

@@ -5,7 +5,6 @@ use crate::{
     authority::Author,
     changes,
     people::{self, Person},
-    sites::LockedSite,
     store::{
         agents as agents_sql, approvals as approvals_sql,
         journal::{self as journal_sql, EntryRow},
@@ -429,7 +428,7 @@ pub async fn site(engine: &Engine, person: &Person, slug: &str) -> Result<SiteVi
     })
 }
 
-/// What the person's own publish would do: the very card an agent's request would carry. Read under the lock, undone after.
+/// What the person's own publish would do: the very card an agent's request would carry.
 async fn publish_card(
     engine: &Engine,
     person: &Person,
@@ -446,7 +445,7 @@ async fn publish_card(
         surface: Surface::Direct,
         client: None,
     };
-    let (id, now, empty) = (SiteId::new(&site.id), engine.now(), site.node_count == 0);
+    let (id, empty) = (SiteId::new(&site.id), site.node_count == 0);
     if empty {
         return Ok(Card {
             sentence: format!("{} has no pages yet", site.title),
@@ -465,13 +464,10 @@ async fn publish_card(
             changes: None,
         });
     }
-    let unit = engine.store().write(move |tx| {
-        Box::pin(async move {
-            let locked = LockedSite::expect(tx, &id, now).await?;
-            gated.card(tx, &locked, asker, &json!({"site": id})).await
-        })
-    });
-    Ok(unit.await?)
+    let mut db = engine.store().reader().await?;
+    Ok(gated
+        .card(&mut db, site, asker, &json!({"site": site.id}))
+        .await?)
 }
 
 async fn node_rows(

@@ -19,7 +19,7 @@ use crate::{
     agents::Caller,
     authority::{Author, Authority},
     sites::LockedSite,
-    store::{Fail, Tx},
+    store::{Connection, Fail, Tx, sites::SiteRow},
 };
 use async_trait::async_trait;
 use cloudhal_domain::{
@@ -68,10 +68,10 @@ pub trait DraftTool: Describe {
 #[async_trait]
 pub trait GatedTool: Describe {
     fn site(args: &Self::Args) -> &SiteId;
-    /// What would happen, from the state under the lock. Refuses what could not run anyway.
+    /// What would happen, from the state as `site` has it. Refuses what could not run anyway.
     async fn card(
-        tx: &mut Tx,
-        site: &LockedSite,
+        db: &mut Connection,
+        site: &SiteRow,
         asker: Asker,
         args: &Self::Args,
     ) -> Result<Card, Fail>;
@@ -383,8 +383,8 @@ pub trait Gated: Send + Sync {
     fn site(&self, args: &Value) -> Result<SiteId, Refusal>;
     async fn card(
         &self,
-        tx: &mut Tx,
-        site: &LockedSite,
+        db: &mut Connection,
+        site: &SiteRow,
         asker: Asker,
         args: &Value,
     ) -> Result<Card, Fail>;
@@ -405,12 +405,12 @@ impl<T: GatedTool> Gated for ErasedGated<T> {
 
     async fn card(
         &self,
-        tx: &mut Tx,
-        site: &LockedSite,
+        db: &mut Connection,
+        site: &SiteRow,
         asker: Asker,
         args: &Value,
     ) -> Result<Card, Fail> {
-        T::card(tx, site, asker, &typed(args.clone())?).await
+        T::card(db, site, asker, &typed(args.clone())?).await
     }
 
     async fn run(
@@ -425,10 +425,9 @@ impl<T: GatedTool> Gated for ErasedGated<T> {
 }
 
 /// The site as a card shows it.
-pub(crate) fn card_site(site: &LockedSite) -> cloudhal_domain::card::CardSite {
-    let row = site.row();
+pub(crate) fn card_site(row: &SiteRow) -> cloudhal_domain::card::CardSite {
     cloudhal_domain::card::CardSite {
-        id: site.id(),
+        id: SiteId::new(&row.id),
         slug: row.slug.clone(),
         title: row.title.clone(),
         live_version: row.live_version,

@@ -59,7 +59,10 @@ const REVISIONS_AT_ONCE: i64 = 200;
 /// What the hashes of a site's state stand for: every revision hashes to what it says, every node is as its revision is.
 async fn content_fault(engine: &Engine, site: &sql::SiteRow) -> Result<Option<String>, StoreError> {
     let db = engine.store().read();
-    if let Some((node,)) = nodes_sql::unlike_their_revision(db, &site.id).await?.first() {
+    if let Some((node,)) = nodes_sql::unlike_their_revision(db, &site.id)
+        .await?
+        .first()
+    {
         return Ok(Some(format!(
             "site {} ({}): node {node} is not as its revision is",
             site.slug, site.id
@@ -67,16 +70,19 @@ async fn content_fault(engine: &Engine, site: &sql::SiteRow) -> Result<Option<St
     }
     let mut after = (String::new(), 0);
     loop {
-        let rows =
-            nodes_sql::revisions_after(db, &site.id, (&after.0, after.1), REVISIONS_AT_ONCE)
-                .await?;
+        let rows = nodes_sql::revisions_after(db, &site.id, (&after.0, after.1), REVISIONS_AT_ONCE)
+            .await?;
         let Some(last) = rows.last() else {
             return Ok(None);
         };
         after = (last.node_id.clone(), last.rev);
         for row in rows {
             let (node, rev, hash) = (row.node_id.clone(), row.rev, row.hash.clone());
-            if Content::from_revision(row).map(|content| content.hash()).ok() != Some(hash) {
+            if Content::from_revision(row)
+                .map(|content| content.hash())
+                .ok()
+                != Some(hash)
+            {
                 return Ok(Some(format!(
                     "site {} ({}): revision {rev} of node {node} was changed",
                     site.slug, site.id
@@ -91,9 +97,16 @@ async fn version_fault(engine: &Engine, site: &sql::SiteRow) -> Result<Option<St
     let db = engine.store().read();
     let other = versions_sql::unlike_their_revisions(db, &site.id).await?;
     let older = versions_sql::not_the_newest(db, &site.id).await?;
-    let fault = match (other.first().or(older.first()), versions_sql::miscounted(db, &site.id).await?.first()) {
-        (Some((version, node)), _) => format!("version {version} holds node {node} as it was not when it was published"),
-        (None, Some((version,))) => format!("version {version} holds another number of nodes than were published"),
+    let fault = match (
+        other.first().or(older.first()),
+        versions_sql::miscounted(db, &site.id).await?.first(),
+    ) {
+        (Some((version, node)), _) => {
+            format!("version {version} holds node {node} as it was not when it was published")
+        }
+        (None, Some((version,))) => {
+            format!("version {version} holds another number of nodes than were published")
+        }
         (None, None) => return Ok(None),
     };
     Ok(Some(format!("site {} ({}): {fault}", site.slug, site.id)))

@@ -1,9 +1,9 @@
 //! Units of work, and who runs them. See the module above for what is promised.
 
-use super::{Backend, Fail, StoreError};
+use super::{Backend, Connection, Fail, StoreError};
 use crate::live::{Event, Live};
 use futures::{FutureExt as _, future::BoxFuture};
-use sqlx::{Any, AnyConnection, AnyPool, pool::PoolConnection};
+use sqlx::{Any, AnyPool, pool::PoolConnection};
 use std::panic::AssertUnwindSafe;
 use tokio::sync::{mpsc, oneshot};
 
@@ -19,7 +19,7 @@ pub struct Tx {
 }
 
 impl Tx {
-    pub(crate) fn sql(&mut self) -> &mut AnyConnection {
+    pub(crate) fn sql(&mut self) -> &mut Connection {
         &mut self.connection
     }
 

@@ -5,7 +5,7 @@ use crate::{
     authority::Authority,
     changes,
     sites::{self, LockedSite},
-    store::{Fail, Tx, nodes as nodes_sql, versions::DifferenceRow},
+    store::{Connection, Fail, Tx, nodes as nodes_sql, sites::SiteRow, versions::DifferenceRow},
 };
 use async_trait::async_trait;
 use cloudhal_domain::{
@@ -56,10 +56,15 @@ impl GatedTool for Delete {
         &args.site
     }
 
-    async fn card(tx: &mut Tx, site: &LockedSite, asker: Asker, args: &Args) -> Result<Card, Fail> {
+    async fn card(
+        db: &mut Connection,
+        row: &SiteRow,
+        asker: Asker,
+        args: &Args,
+    ) -> Result<Card, Fail> {
         match &args.node {
-            Some(node) => node_card(tx, site, asker, node).await,
-            None => Ok(site_card(site, asker)),
+            Some(node) => node_card(db, row, asker, node).await,
+            None => Ok(site_card(row, asker)),
         }
     }
 
@@ -89,13 +94,12 @@ impl GatedTool for Delete {
 }
 
 async fn node_card(
-    tx: &mut Tx,
-    site: &LockedSite,
+    db: &mut Connection,
+    row: &SiteRow,
     asker: Asker,
     node: &NodeId,
 ) -> Result<Card, Fail> {
-    let row = site.row();
-    let rows = nodes_sql::subtree(tx.sql(), &row.id, node.as_str()).await?;
+    let rows = nodes_sql::subtree(&mut *db, &row.id, node.as_str()).await?;
     let Some(top) = rows.first() else {
         return Err(Refusal::not_found("node").into());
     };
@@ -109,7 +113,7 @@ async fn node_card(
         after_hash: None,
     };
     let changes = changes::describe(
-        tx,
+        db,
         &row.id,
         rows.into_iter().map(gone).collect(),
         "compared with the draft",
@@ -125,15 +129,14 @@ async fn node_card(
         consequence: "It leaves the draft now. The live site keeps it until the next publish."
             .into(),
         risk: Risk::Reversible,
-        site: card_site(site),
+        site: card_site(row),
         asker,
         facts: Vec::new(),
         changes: Some(changes),
     })
 }
 
-fn site_card(site: &LockedSite, asker: Asker) -> Card {
-    let row = site.row();
+fn site_card(row: &SiteRow, asker: Asker) -> Card {
     Card {
         sentence: format!("Delete the whole site {}", row.title),
         consequence: match row.live_version {
@@ -141,7 +144,7 @@ fn site_card(site: &LockedSite, asker: Asker) -> Card {
             None => "It was never published. Nothing brings it back.".into(),
         },
         risk: Risk::Irreversible,
-        site: card_site(site),
+        site: card_site(row),
         asker,
         facts: vec![
             Fact {

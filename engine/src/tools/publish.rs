@@ -5,7 +5,7 @@ use crate::{
     authority::Authority,
     changes,
     sites::{self, LockedSite},
-    store::{Fail, Tx, versions as sql},
+    store::{Connection, Fail, Tx, sites::SiteRow, versions as sql},
 };
 use async_trait::async_trait;
 use cloudhal_domain::{
@@ -51,15 +51,19 @@ impl GatedTool for Publish {
         &args.site
     }
 
-    async fn card(tx: &mut Tx, site: &LockedSite, asker: Asker, _: &Args) -> Result<Card, Fail> {
-        let row = site.row();
+    async fn card(
+        db: &mut Connection,
+        row: &SiteRow,
+        asker: Asker,
+        _: &Args,
+    ) -> Result<Card, Fail> {
         sites::check_publishable(row)?;
-        let newest = sites::newest_version(tx, row).await?;
+        let newest = sites::newest_version(db, row).await?;
         let (number, since) = newest.as_ref().map_or((0, 0), |v| (v.version, v.state_rev));
         let live = row.live_version.unwrap_or(0);
-        let differences = sql::draft_differences(tx.sql(), &row.id, live, number, since).await?;
+        let differences = sql::draft_differences(&mut *db, &row.id, live, number, since).await?;
         let changes =
-            changes::describe(tx, &row.id, differences, "compared with what is live").await?;
+            changes::describe(db, &row.id, differences, "compared with what is live").await?;
         let mut facts = Vec::new();
         if row.live_version.is_some() && live != number {
             facts.push(Fact { label: "Rolled back".into(), value: format!("Version {live} is live, but version {number} is newer. The changes below are against what is live.") });
@@ -74,7 +78,7 @@ impl GatedTool for Publish {
                 None => "Nothing is live yet; this would become version 1.".into(),
             },
             risk: Risk::Reversible,
-            site: card_site(site),
+            site: card_site(row),
             asker,
             facts,
             changes: Some(changes),

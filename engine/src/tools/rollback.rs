@@ -5,7 +5,7 @@ use crate::{
     authority::Authority,
     changes,
     sites::{self, LockedSite},
-    store::{Fail, Tx, versions as sql},
+    store::{Connection, Fail, Tx, sites::SiteRow, versions as sql},
 };
 use async_trait::async_trait;
 use cloudhal_domain::{
@@ -52,13 +52,17 @@ impl GatedTool for Rollback {
         &args.site
     }
 
-    async fn card(tx: &mut Tx, site: &LockedSite, asker: Asker, args: &Args) -> Result<Card, Fail> {
-        let row = site.row();
-        let target = sites::check_rollback(tx, row, args.version).await?;
+    async fn card(
+        db: &mut Connection,
+        row: &SiteRow,
+        asker: Asker,
+        args: &Args,
+    ) -> Result<Card, Fail> {
+        let target = sites::check_rollback(db, row, args.version).await?;
         let live = row.live_version.unwrap_or(0);
-        let differences = sql::differences(tx.sql(), &row.id, live, args.version).await?;
+        let differences = sql::differences(&mut *db, &row.id, live, args.version).await?;
         let changes =
-            changes::describe(tx, &row.id, differences, "compared with what is live").await?;
+            changes::describe(db, &row.id, differences, "compared with what is live").await?;
         Ok(Card {
             sentence: format!("Roll {} back to version {}", row.title, args.version),
             consequence: format!(
@@ -66,7 +70,7 @@ impl GatedTool for Rollback {
                 args.version
             ),
             risk: Risk::Reversible,
-            site: card_site(site),
+            site: card_site(row),
             asker,
             facts: vec![Fact {
                 label: format!("Version {}", args.version),
