@@ -13,7 +13,7 @@ use rmcp::{
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult,
         ErrorCode, ErrorData, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,
-        ServerCapabilities, ServerConfig, Tool as ListedTool,
+        ProtocolVersion, ServerCapabilities, ServerConfig, Tool as ListedTool,
     },
     service::RequestContext,
 };
@@ -106,26 +106,27 @@ impl ServerHandler for Handler {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        const OURS: [&str; 5] = [
-            "initialize",
-            "ping",
-            "server/discover",
-            "tools/list",
-            "tools/call",
-        ];
         let CustomRequest { method, .. } = request;
-        if OURS.contains(&method.as_str()) {
-            let message = format!(
-                "invalid_arguments: the parameters of {method} do not have the shape that the protocol gives them. Nothing was done."
-            );
-            return Err(ErrorData::invalid_params(
-                message,
-                Some(json!({"code": Code::InvalidArguments})),
-            ));
+        let modern = context
+            .protocol_version()
+            .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+        let ours = match method.as_str() {
+            "tools/list" | "tools/call" => true,
+            // The handshake is gone from the modern era: there it is a method that does not exist.
+            "initialize" | "ping" => !modern,
+            "server/discover" => modern,
+            _ => false,
+        };
+        if !ours {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
         }
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
+        let message = format!(
+            "invalid_arguments: the parameters of {method} do not have the shape that the protocol gives them. Nothing was done."
+        );
+        let data = json!({"code": Code::InvalidArguments});
+        Err(ErrorData::invalid_params(message, Some(data)))
     }
 }
 

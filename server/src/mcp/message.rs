@@ -105,20 +105,23 @@ fn checked(message: Map<String, Value>) -> Result<Value, Unreadable> {
     if has("id") && id.is_none() {
         return no("`id` must be a string or a whole number");
     }
+    let answers = has("result") || has("error");
     match message.get("method") {
-        Some(Value::String(_)) if has("result") || has("error") => {
+        Some(Value::String(_)) if answers => {
             return no("a message is a request or an answer, not both");
         }
         Some(Value::String(_)) => {}
         Some(_) => return no("`method` must be a string"),
-        None if has("result") == has("error") => return no("`method` is missing"),
-        None => {}
+        None if answers => return no("this server asks nothing, so there is nothing to answer"),
+        None => return no("`method` is missing"),
     }
-    if message
-        .get("params")
-        .is_some_and(|params| !params.is_object())
-    {
+    let params = message.get("params");
+    if params.is_some_and(|params| !params.is_object()) {
         return no("`params` must be an object");
+    }
+    let meta = params.and_then(|params| params.get("_meta"));
+    if meta.is_some_and(|meta| !meta.is_object()) {
+        return no("`_meta` must be an object");
     }
     Ok(Value::Object(message))
 }
@@ -238,6 +241,16 @@ mod tests {
             json!(1),
             "`params`",
         );
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":[]}}"#,
+            -32600,
+            json!(1),
+            "`_meta`",
+        );
+        for answer in [r#""result":{}"#, r#""error":7"#] {
+            let body = format!(r#"{{"jsonrpc":"2.0","id":1,{answer}}}"#);
+            check(&body, -32600, json!(1), "nothing to answer");
+        }
     }
 
     #[test]

@@ -32,10 +32,11 @@ const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 /// A server with the demo in it, and the demo's agent.
 struct Demo {
     engine: Engine,
+    app: App,
     router: Router,
     key: String,
     _data: tempfile::TempDir,
-    _stop: watch::Sender<bool>,
+    stop: watch::Sender<bool>,
 }
 
 struct Seen {
@@ -72,10 +73,11 @@ impl Demo {
         };
         Self {
             engine,
-            router: routes::router(app),
+            router: routes::router(app.clone()),
+            app,
             key: demo.agent_key,
             _data: data,
-            _stop: stop,
+            stop,
         }
     }
 
@@ -587,6 +589,49 @@ async fn a_body_that_is_no_single_message_does_nothing() {
     assert_eq!(waiting(&demo).await, 0);
 }
 
+#[tokio::test]
+async fn what_comes_in_carries_its_caller_and_no_credential() {
+    let demo = Demo::start().await;
+    let request = demo
+        .request()
+        .header("authorization", demo.bearer())
+        .header("cookie", "session=1")
+        .body(Body::from(r#"{"id":1.0,"jsonrpc":"2.0","method":"ping"}"#));
+    let Ok(admitted) = super::admission::admit(&demo.app, request.unwrap()).await else {
+        panic!("it has a good key")
+    };
+    assert!(!admitted.headers().contains_key("authorization"));
+    assert!(!admitted.headers().contains_key("cookie"));
+    let caller = admitted.extensions().get::<agents::Caller>().unwrap();
+    assert_eq!(caller.name(), "copy-editor");
+    let body = to_bytes(admitted.into_body(), usize::MAX).await.unwrap();
+    let seen: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(seen, json!({"id": 1, "jsonrpc": "2.0", "method": "ping"}));
+}
+
+#[tokio::test]
+async fn whoever_waits_when_the_server_stops_is_told_to_ask_again() {
+    let demo = Demo::start().await;
+    let site = demo.site().await;
+    demo.edit(&site, "Stop.").await;
+    let waits = demo
+        .call(Era::Legacy, "publish", json!({"site": site}))
+        .await;
+    let arguments = json!({"approvalId": waits.structured()["approvalId"], "waitSeconds": 45});
+    demo.stop.send(true).unwrap();
+    for era in ERAS {
+        let seen = demo.call(era, "approvals_get", arguments.clone()).await;
+        assert_eq!(
+            seen.status,
+            StatusCode::SERVICE_UNAVAILABLE,
+            "{}",
+            seen.body
+        );
+        assert_eq!(seen.body["error"]["code"], "unavailable");
+        assert_eq!(seen.body["error"]["retryable"], true);
+    }
+}
+
 /// How many requests wait for a person.
 async fn waiting(demo: &Demo) -> i64 {
     let viewer = cloudhal_engine::studio::viewer(&demo.engine, &demo.ada().await).await;
@@ -751,11 +796,11 @@ async fn headers_that_disagree_with_the_body_are_refused() {
     check("2026-07-28", "tools/list", "publish").await;
     check("2025-11-25", "tools/call", "publish").await;
     assert_eq!(waiting(&demo).await, 0);
-    let unknown = demo.rpc(Era::Modern, "sites/burn", json!({})).await;
-    assert_eq!(
-        (unknown.status, &unknown.body["error"]["code"]),
-        (StatusCode::NOT_FOUND, &json!(-32601))
-    );
+    for method in ["sites/burn", "initialize", "ping"] {
+        let seen = demo.rpc(Era::Modern, method, json!({})).await;
+        assert_eq!(seen.status, StatusCode::NOT_FOUND, "{method}");
+        assert_eq!(seen.body["error"]["code"], -32601, "{method}");
+    }
 }
 
 #[tokio::test]
