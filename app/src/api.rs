@@ -16,6 +16,9 @@ use leptos::{
 };
 use serde::{Deserialize, Serialize};
 
+mod packed;
+pub use packed::{Packed, open};
+
 #[cfg(feature = "ssr")]
 mod door;
 #[cfg(feature = "ssr")]
@@ -69,49 +72,52 @@ pub fn set_status(status: u16) {
 }
 
 #[server(name = FetchViewer, prefix = "/_fn", endpoint = "viewer", input = Json)]
-pub async fn viewer() -> Result<Viewer, StudioError> {
+pub async fn viewer() -> Result<Packed<Viewer>, StudioError> {
     let (engine, person) = signed_in()?;
     tell(cloudhal_engine::studio::viewer(&engine, &person).await)
 }
 
 #[server(prefix = "/_fn", endpoint = "inbox", input = Json)]
-pub async fn inbox(query: InboxQuery) -> Result<InboxPage, StudioError> {
+pub async fn inbox(query: InboxQuery) -> Result<Packed<InboxPage>, StudioError> {
     let (engine, person) = signed_in()?;
     tell(cloudhal_engine::studio::inbox(&engine, &person, query).await)
 }
 
 #[server(prefix = "/_fn", endpoint = "approval", input = Json)]
-pub async fn approval(id: ApprovalId) -> Result<ApprovalView, StudioError> {
+pub async fn approval(id: ApprovalId) -> Result<Packed<ApprovalView>, StudioError> {
     let (engine, person) = signed_in()?;
     tell(cloudhal_engine::studio::approval(&engine, &person, &id).await)
 }
 
 #[server(prefix = "/_fn", endpoint = "sites", input = Json)]
-pub async fn sites() -> Result<Vec<SiteRow>, StudioError> {
+pub async fn sites() -> Result<Packed<Vec<SiteRow>>, StudioError> {
     let (engine, person) = signed_in()?;
     tell(cloudhal_engine::studio::sites(&engine, &person).await)
 }
 
 #[server(prefix = "/_fn", endpoint = "site", input = Json)]
-pub async fn site(slug: String) -> Result<SiteView, StudioError> {
+pub async fn site(slug: String) -> Result<Packed<SiteView>, StudioError> {
     let (engine, person) = signed_in()?;
     tell(cloudhal_engine::studio::site(&engine, &person, &slug).await)
 }
 
 #[server(prefix = "/_fn", endpoint = "node", input = Json)]
-pub async fn node(slug: String, node: NodeId) -> Result<NodeView, StudioError> {
+pub async fn node(slug: String, node: NodeId) -> Result<Packed<NodeView>, StudioError> {
     let (engine, person) = signed_in()?;
     tell(cloudhal_engine::studio::node(&engine, &person, &slug, &node).await)
 }
 
 #[server(prefix = "/_fn", endpoint = "versions", input = Json)]
-pub async fn versions(slug: String, cursor: Option<String>) -> Result<VersionsView, StudioError> {
+pub async fn versions(
+    slug: String,
+    cursor: Option<String>,
+) -> Result<Packed<VersionsView>, StudioError> {
     let (engine, person) = signed_in()?;
     tell(cloudhal_engine::studio::versions(&engine, &person, &slug, cursor).await)
 }
 
 #[server(prefix = "/_fn", endpoint = "agents", input = Json)]
-pub async fn agents() -> Result<AgentsView, StudioError> {
+pub async fn agents() -> Result<Packed<AgentsView>, StudioError> {
     let (engine, person) = signed_in()?;
     tell(cloudhal_engine::studio::agents(&engine, &person).await)
 }
@@ -120,7 +126,7 @@ pub async fn agents() -> Result<AgentsView, StudioError> {
 pub async fn journal(
     site: Option<String>,
     cursor: Option<String>,
-) -> Result<JournalPage, StudioError> {
+) -> Result<Packed<JournalPage>, StudioError> {
     let (engine, person) = signed_in()?;
     tell(cloudhal_engine::studio::journal(&engine, &person, site, cursor).await)
 }

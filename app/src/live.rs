@@ -7,11 +7,9 @@
 //!    unless the person asked to be notified here.
 //! 4. After a gap everything is looked at again, for nobody knows what was missed.
 
+use crate::parts::loaded::Asked;
 use cloudhal_domain::view::LiveHint;
-use leptos::{
-    prelude::*,
-    server_fn::serde::{Serialize, de::DeserializeOwned},
-};
+use leptos::prelude::*;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,14 +55,9 @@ impl Live {
         expect_context()
     }
 
-    /// Fetches a resource again whenever a hint concerns it.
-    pub fn refetch_on<T>(
-        self,
-        resource: Resource<T>,
-        concerns: impl Fn(&LiveHint) -> bool + 'static,
-    ) where
-        T: Send + Sync + Serialize + DeserializeOwned + 'static,
-    {
+    /// Asks again whenever a hint concerns what was asked.
+    pub fn refetch_on<T>(self, asked: Asked<T>, concerns: impl Fn(&LiveHint) -> bool + 'static) {
+        let resource = asked.resource;
         Effect::new(move |seen: Option<u64>| {
             let (round, batch) = self.batch.get();
             let moved = match batch {

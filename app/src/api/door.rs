@@ -1,6 +1,6 @@
 //! What every server function and every page does first, on the server.
 
-use super::StudioError;
+use super::{Packed, StudioError};
 use axum::http::{HeaderValue, StatusCode, header, request::Parts};
 use cloudhal_domain::{
     code::{Code, Refusal},
@@ -9,6 +9,7 @@ use cloudhal_domain::{
 use cloudhal_engine::{Engine, people::Person};
 use leptos::prelude::*;
 use leptos_axum::ResponseOptions;
+use serde::Serialize;
 
 /// The signed-in person and the engine, or `unauthorized`. Called before the first `await`, where context is at hand.
 pub(super) fn signed_in() -> Result<(Engine, Person), StudioError> {
@@ -27,8 +28,8 @@ pub(super) fn signed_in() -> Result<(Engine, Person), StudioError> {
 }
 
 /// Passes an answer on, and lets the response carry the status of a refusal.
-pub(super) fn tell<T>(answer: Result<T, Refusal>) -> Result<T, StudioError> {
-    answer.map_err(refuse)
+pub(super) fn tell<T: Serialize>(answer: Result<T, Refusal>) -> Result<Packed<T>, StudioError> {
+    Packed::new(&answer.map_err(refuse)?)
 }
 
 fn refuse(refusal: Refusal) -> StudioError {

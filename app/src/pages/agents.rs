@@ -6,7 +6,7 @@ use crate::{
     parts::{
         copy::Command,
         icon::icon,
-        loaded::loaded,
+        loaded::{ask, loaded},
         notice::Notice,
         page::{Empty, WindowTitle},
         query,
@@ -20,7 +20,7 @@ use leptos::{either::Either, prelude::*};
 
 #[component]
 pub fn Agents() -> impl IntoView {
-    let agents = Resource::new(|| (), |()| api::agents());
+    let agents = ask(|| (), |()| api::agents());
     Live::get().refetch_on(agents, |hint| hint.kind.starts_with("approval."));
     view! {
         <WindowTitle text="Agents"/>

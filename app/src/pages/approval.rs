@@ -11,7 +11,7 @@ use crate::{
         fold::{Fold, Folds},
         icon::icon,
         journal::journal,
-        loaded::loaded,
+        loaded::{ask, loaded},
         notice::Notice,
         page::WindowTitle,
         query,
@@ -38,7 +38,7 @@ const LONG_VALUE: usize = 600;
 pub fn Approval() -> impl IntoView {
     let params = use_params_map();
     let id = Memo::new(move |_| params.with(|p| p.get("id").unwrap_or_default()));
-    let approval = Resource::new(move || id.get(), |id| api::approval(ApprovalId::new(id)));
+    let approval = ask(move || id.get(), |id| api::approval(ApprovalId::new(id)));
     let folds = Folds::provide();
     let reason = RwSignal::new(String::new());
     keep_reason(id, reason);
@@ -72,7 +72,7 @@ fn Record(view: ApprovalView, reason: RwSignal<String>) -> impl IntoView {
     let words_of_agent = view.record.reason.as_deref().map(agents_words);
     view! {
         <WindowTitle text=title/>
-        {ask(&view, reason)}
+        {question(&view, reason)}
         <div class="body">
             <nav class="tabs onpage" aria-label="On this page">
                 <a href="#changes" rel="external">"What changes"</a>
@@ -89,7 +89,7 @@ fn Record(view: ApprovalView, reason: RwSignal<String>) -> impl IntoView {
 }
 
 /// The question, who asks it, and the answer or its form.
-fn ask(view: &ApprovalView, reason: RwSignal<String>) -> AnyView {
+fn question(view: &ApprovalView, reason: RwSignal<String>) -> AnyView {
     let record = &view.record;
     let outcome = record.receipt.as_ref().map(|r| r.outcome.as_str());
     let open = record.status.is_open();

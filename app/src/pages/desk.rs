@@ -7,7 +7,7 @@ use crate::{
         badge,
         copy::Command,
         icon::icon,
-        loaded::loaded,
+        loaded::{ask, loaded},
         notice::Notice,
         page::{Empty, WindowTitle},
         query,
@@ -36,7 +36,7 @@ pub fn Desk() -> impl IntoView {
     let open = Memo::new(move |_| location.pathname.with(|path| open_id(path)));
     let map = use_query_map();
     let asked = Memo::new(move |_| map.with(query::read_inbox));
-    let inbox = Resource::new(move || asked.get(), api::inbox);
+    let inbox = ask(move || asked.get(), api::inbox);
     Live::get().refetch_on(inbox, |hint| hint.kind != "site.changed");
     let class = move || {
         if open.with(Option::is_some) {

@@ -6,7 +6,7 @@ use crate::{
     parts::{
         icon::icon,
         journal::journal,
-        loaded::loaded,
+        loaded::{ask, loaded},
         notice::Notice,
         page::{Empty, WindowTitle},
         query::with_query,
@@ -23,7 +23,7 @@ pub fn Journal() -> impl IntoView {
         let text = |name| map.with(|m| m.get(name).filter(|v: &String| !v.is_empty()));
         (text("site"), text("cursor"))
     });
-    let page = Resource::new(
+    let page = ask(
         move || which.get(),
         |(site, cursor)| api::journal(site, cursor),
     );

@@ -8,7 +8,7 @@ use crate::{
         badge, diff,
         frame::frame,
         icon::icon,
-        loaded::loaded,
+        loaded::{ask, loaded},
         notice::Notice,
         page::WindowTitle,
         text::{digest, foreign},
@@ -36,7 +36,7 @@ pub fn Node() -> impl IntoView {
             )
         })
     });
-    let node = Resource::new(
+    let node = ask(
         move || which.get(),
         |(slug, node)| api::node(slug, NodeId::new(node)),
     );

@@ -7,7 +7,7 @@ use crate::{
         badge, card,
         icon::icon,
         journal::journal,
-        loaded::loaded,
+        loaded::{ask, loaded},
         notice::Notice,
         page::{Empty, WindowTitle},
         query,
@@ -28,7 +28,7 @@ use leptos_router::hooks::use_params_map;
 pub fn Site() -> impl IntoView {
     let params = use_params_map();
     let slug = Memo::new(move |_| params.with(|p| p.get("slug").unwrap_or_default()));
-    let site = Resource::new(move || slug.get(), api::site);
+    let site = ask(move || slug.get(), api::site);
     Live::get().refetch_on(site, |_| true);
     view! {
         <WindowTitle text=Signal::derive(move || format!("{} · Sites", slug.get()))/>

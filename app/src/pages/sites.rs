@@ -5,7 +5,7 @@ use crate::{
     live::Live,
     parts::{
         icon::icon,
-        loaded::loaded,
+        loaded::{ask, loaded},
         notice::Notice,
         page::{Empty, WindowTitle},
         time::Ago,
@@ -17,7 +17,7 @@ use leptos::{either::Either, prelude::*};
 
 #[component]
 pub fn Sites() -> impl IntoView {
-    let sites = Resource::new(|| (), |()| api::sites());
+    let sites = ask(|| (), |()| api::sites());
     Live::get().refetch_on(sites, |_| true);
     view! {
         <WindowTitle text="Sites"/>

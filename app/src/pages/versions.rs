@@ -5,7 +5,7 @@ use crate::{
     live::Live,
     parts::{
         icon::icon,
-        loaded::loaded,
+        loaded::{ask, loaded},
         notice::Notice,
         page::{Empty, WindowTitle},
         query,
@@ -28,7 +28,7 @@ pub fn Versions() -> impl IntoView {
         let slug = params.with(|p| p.get("slug").unwrap_or_default());
         (slug, map.with(|m| m.get("cursor")))
     });
-    let versions = Resource::new(
+    let versions = ask(
         move || which.get(),
         |(slug, cursor)| api::versions(slug, cursor),
     );

@@ -2,6 +2,7 @@
 
 use super::{
     icon::{icon, logo},
+    loaded::ask,
     page::WaitingCount,
     time::Clock,
 };
@@ -23,14 +24,14 @@ const PLACES: [(&str, &str); 4] = [
 
 #[component]
 pub fn TopBar() -> impl IntoView {
-    let viewer = Resource::new(|| (), |()| api::viewer());
+    let viewer = ask(|| (), |()| api::viewer());
     let live = Live::get();
     live.refetch_on(viewer, |_| true);
     view! {
         <header class="topbar">
             <Transition>
                 {move || Suspend::new(async move {
-                    let viewer = viewer.await.ok();
+                    let viewer = viewer.resource.await.and_then(|text| api::open::<Viewer>(&text)).ok();
                     view! { <Bar viewer/> }
                 })}
             </Transition>
