@@ -29,6 +29,7 @@ use cloudhal_domain::{
     id::SiteId,
     tool::{Annotations, Effect, ToolSpec},
 };
+use jsonschema::error::ValidationErrorKind;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -147,7 +148,11 @@ impl Tool {
 }
 
 fn fault(error: &jsonschema::ValidationError<'_>) -> Fault {
-    let mut problem = error.to_string();
+    let mut problem = match error.kind() {
+        // The library's words for a member of an object that has none.
+        ValidationErrorKind::FalseSchema => "nothing is taken here".to_owned(),
+        _ => error.to_string(),
+    };
     if problem.len() > 300 {
         problem = problem.chars().take(280).collect::<String>() + "…";
     }
