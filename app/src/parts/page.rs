@@ -70,7 +70,7 @@ pub fn Trouble(error: StudioError) -> impl IntoView {
             <h1 tabindex="-1">{title}</h1>
             <p>{sentence}</p>
             <p class="ways">
-                {again.then(|| view! { <a class="btn" rel="external" href=here.clone()>"Try again"</a> })}
+                {again.then(|| view! { <a class="btn" rel="external" href=here>"Try again"</a> })}
                 {signed_out.then(|| view! { <a class="btn" rel="external" href=move || link::login(&here())>"Sign in"</a> })}
                 <a class="btn" href=link::APPROVALS>"To the approvals"</a>
             </p>
