@@ -1,6 +1,6 @@
 //! What a call gets back, the same object over HTTP and MCP (CONTRACT §4).
 
-use crate::{code::Refusal, digest::Digest, id::ApprovalId, time::Timestamp};
+use crate::{code::Refusal, digest::Digest, id::ApprovalId, time::Timestamp, tool::Surface};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -54,15 +54,24 @@ impl From<Refusal> for Answer {
 }
 
 impl Pending {
-    /// What a model reads: that nothing ran, what to do with the link, and how to come back.
-    pub fn words(tool: &str, url: &str, approved: bool) -> String {
+    /// What a model reads: that nothing ran, what to do with the link, and how to come back, by the names of its own door.
+    pub fn words(tool: &str, url: &str, approved: bool, surface: Surface) -> String {
+        let named = |id: &str| match surface {
+            Surface::Mcp | Surface::Stdio => id.replace('-', "_"),
+            _ => id.to_owned(),
+        };
+        let (tool, get, resume) = (
+            named(tool),
+            named("approvals-get"),
+            named("approvals-resume"),
+        );
         if approved {
             format!(
-                "Not executed yet. A person approved this call: repeat it with exactly the same arguments and this approvalId, or call approvals_resume, and `{tool}` runs once."
+                "Not executed yet. A person approved this call: repeat it with exactly the same arguments and this approvalId, or call {resume}, and `{tool}` runs once."
             )
         } else {
             format!(
-                "Not executed. `{tool}` waits for a person. Give them this link: {url} . Then wait with approvals_get (waitSeconds up to 45) and, once approved, repeat the call with exactly the same arguments and this approvalId. Asking again does not file a second request; do not try another way to the same effect."
+                "Not executed. `{tool}` waits for a person. Give them this link: {url} . Then wait with {get} (waitSeconds up to 45) and, once approved, repeat the call with exactly the same arguments and this approvalId. Asking again does not file a second request; do not try another way to the same effect."
             )
         }
     }

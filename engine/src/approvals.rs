@@ -35,6 +35,7 @@ use cloudhal_domain::{
     limits,
     odd::{self, Segment},
     time::Timestamp,
+    tool::Surface,
 };
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -67,6 +68,7 @@ pub async fn request(
         return Ok(waiting(
             engine,
             &open,
+            caller.surface(),
             tool.spec.id,
             args_hash,
             &site.state_hash,
@@ -91,6 +93,7 @@ pub async fn request(
     Ok(waiting(
         engine,
         &open,
+        caller.surface(),
         tool.spec.id,
         args_hash,
         &state_hash,
@@ -242,6 +245,7 @@ fn clean_reason(reason: &str) -> String {
 fn waiting(
     engine: &Engine,
     open: &sql::OpenRow,
+    surface: Surface,
     tool: &str,
     args_hash: Digest,
     state_hash: &str,
@@ -251,7 +255,7 @@ fn waiting(
     let id = ApprovalId::new(&open.id);
     let url = engine.approval_url(&id);
     Answer::ApprovalPending(Box::new(Pending {
-        message: Pending::words(tool, &url, approved),
+        message: Pending::words(tool, &url, approved, surface),
         approval_id: id,
         url,
         expires_at: Timestamp(open.expires_at),
@@ -279,6 +283,7 @@ pub fn pending_answer(engine: &Engine, approval: &Approval, approved: bool) -> A
     waiting(
         engine,
         &open,
+        approval.surface,
         &approval.tool,
         approval.args_hash.clone(),
         approval.state_hash.as_str(),

@@ -45,6 +45,15 @@ pub async fn verify(engine: &Engine) -> Result<Report, StoreError> {
         report.fault = Some(fault);
         return Ok(report);
     }
+    if let Some(id) = approvals_sql::redeemed_without_entry(engine.store().read())
+        .await?
+        .first()
+    {
+        report.fault = Some(format!(
+            "approval {id}: redeemed, but the journal does not tell of it"
+        ));
+        return Ok(report);
+    }
     if let Some(id) = approvals_sql::redeemed_without_receipt(engine.store().read())
         .await?
         .first()

@@ -35,7 +35,7 @@ pub struct Flags {
     /// File of the key that signs decisions; made with mode 0600 at the first start [default: DATA_DIR/secret]
     #[arg(long, env = "CLOUDHAL_SECRET_FILE", value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
-    /// What to log, like info or cloudhal_server=debug,warn [default: info]
+    /// What to log, like info or cloudhal_server=debug,warn [default: info,rmcp=warn]
     #[arg(long, env = "CLOUDHAL_LOG", value_name = "FILTER")]
     pub log: Option<String>,
     /// Settings file with the names above in snake_case [default: ./cloudhal.toml if there is one]
@@ -109,7 +109,10 @@ impl Config {
                 .secret_file
                 .or(file.secret_file)
                 .unwrap_or_else(|| data_dir.join("secret")),
-            log: flags.log.or(file.log).unwrap_or_else(|| "info".into()),
+            log: flags
+                .log
+                .or(file.log)
+                .unwrap_or_else(|| "info,rmcp=warn".into()),
             database_url: check_database_url(database_url)?,
             data_dir,
             addr,

@@ -2,7 +2,7 @@
 //!
 //! What happens to a request, in this order:
 //!
-//! 1. [`admission`]: Origin and key decide who comes in, before a byte of the body is read.
+//! 1. [`admission`]: the key decides who comes in, before a byte of the body is read.
 //! 2. [`message`]: the body is read strictly and once. What `rmcp` gets is our reading written out again, so that no second
 //!    parser can understand it differently.
 //! 3. `rmcp` speaks the protocol: versions, headers against the body, `initialize`, `server/discover`. Every request stands

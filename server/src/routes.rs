@@ -53,9 +53,13 @@ fn for_agents(app: &App) -> Router {
             "/tools/{tool}",
             post(agents::call).fallback(reply::method_not_allowed),
         )
-        .layer(middleware::from_fn_with_state(app.clone(), agents_origin))
         .with_state(app.clone());
-    tools.merge(mcp::router(app.clone()))
+    tools
+        .merge(mcp::router(app.clone()))
+        .layer(middleware::from_fn_with_state(
+            app.clone(),
+            no_foreign_pages,
+        ))
 }
 
 /// Neither key nor cookie is read.
@@ -197,20 +201,18 @@ fn refuse_host() -> Response {
 }
 
 /// Agents are no browsers and send no Origin; a page elsewhere that borrows a key does.
-async fn agents_origin(State(app): State<App>, request: Request, next: Next) -> Response {
-    let foreign = request
-        .headers()
-        .get_all(header::ORIGIN)
-        .iter()
-        .any(|origin| origin.as_bytes() != app.origins.public.as_bytes());
-    if foreign {
-        return reply::No(Refusal::new(
+async fn no_foreign_pages(State(app): State<App>, request: Request, next: Next) -> Response {
+    let ours = app.origins.public.as_bytes();
+    let mut given = request.headers().get_all(header::ORIGIN).iter();
+    match (given.next(), given.next()) {
+        (None, _) => next.run(request).await,
+        (Some(origin), None) if origin.as_bytes() == ours => next.run(request).await,
+        _ => reply::No(Refusal::new(
             Code::CrossOrigin,
-            "Pages of another origin cannot call tools here.",
+            "Pages of other origins may not use this door. Nothing was done.",
         ))
-        .into_response();
+        .into_response(),
     }
-    next.run(request).await
 }
 
 async fn common_headers(State(app): State<App>, request: Request, next: Next) -> Response {

@@ -1,5 +1,5 @@
-//! Who comes in: Origin and key, then a body that is small enough and means one thing. The Host was checked for all doors, in
-//! `routes`.
+//! Who comes in: a key, then a body that is small enough and means one thing. Host and Origin were checked for all of the
+//! agents' doors, in `routes`.
 
 use super::message::{self, Unreadable};
 use crate::{App, agents, config::Origins};
@@ -42,7 +42,6 @@ impl From<Refusal> for TurnedAway {
 /// The request as `rmcp` may see it: the caller among its extensions, no credential in its headers, its body read and rewritten.
 pub async fn admit(app: &App, request: Request) -> Result<Request, TurnedAway> {
     let (mut parts, body) = request.into_parts();
-    check_origin(&app.origins, &parts.headers)?;
     let caller = agents::caller(app, &parts.headers, Surface::Mcp)
         .await
         .map_err(|refusal| unknown(app, refusal))?;
@@ -78,18 +77,6 @@ pub fn origin_with_port(origins: &Origins) -> String {
 }
 
 /// Clients that are no browser send no Origin; whoever sends one must be a page of ours.
-fn check_origin(origins: &Origins, headers: &HeaderMap) -> Result<(), Refusal> {
-    let mut given = headers.get_all(header::ORIGIN).iter();
-    match (given.next(), given.next()) {
-        (None, _) => Ok(()),
-        (Some(origin), None) if origin.as_bytes() == origins.public.as_bytes() => Ok(()),
-        _ => Err(Refusal::new(
-            Code::CrossOrigin,
-            "Pages of other origins may not use this door.",
-        )),
-    }
-}
-
 fn unknown(app: &App, refusal: Refusal) -> TurnedAway {
     let challenge = format!(
         "Bearer resource_metadata=\"{}{METADATA_PATH}\"",
