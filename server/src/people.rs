@@ -95,6 +95,8 @@ pub fn layer(app: &App) -> AuthManagerLayer<Accounts, store::Sessions> {
 /// Signs a person in: a new session id, and the clocks of its end.
 pub async fn begin(sessions: &mut Sessions, person: Person) -> Result<(), Refusal> {
     let now = OffsetDateTime::now_utc().unix_timestamp();
+    // axum-login does this only where nobody was signed in; a planted session may be somebody's (guide to cases: C74).
+    sessions.session.cycle_id().await.map_err(unavailable)?;
     sessions
         .login(&Account(person))
         .await
