@@ -58,9 +58,25 @@ pub async fn server_function(
         provide_context(person.clone());
         provide_context(env.clone());
     };
+    let request = match within_limit(request).await {
+        Ok(request) => request,
+        Err(refusal) => return No(refusal).into_response(),
+    };
     leptos_axum::handle_server_fns_with_context(context, request)
         .await
         .into_response()
+}
+
+/// Server functions read whatever comes; here it is counted first.
+async fn within_limit(request: Request) -> Result<Request, Refusal> {
+    let (parts, body) = request.into_parts();
+    let bytes = to_bytes(body, limits::BODY_BYTES_MAX).await.map_err(|_| {
+        Refusal::new(
+            Code::PayloadTooLarge,
+            "The body is too large, or ended early. Nothing was done.",
+        )
+    })?;
+    Ok(Request::from_parts(parts, Body::from(bytes)))
 }
 
 fn page_env(app: &App, headers: &HeaderMap) -> PageEnv {
