@@ -208,6 +208,7 @@ fn refused(refusal: Refusal) -> anyhow::Error {
 
 async fn serve(config: Config, with_demo: bool) -> Result<()> {
     start_log(&config.log);
+    let stop = asked_to_stop()?;
     let server = Server::build(&config).await?;
     let engine = server.app.engine.clone();
     if config.database_url.contains(":memory:") {
@@ -236,7 +237,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
             )]);
         }
     }
-    server.serve(listener, asked_to_stop()).await
+    server.serve(listener, stop).await
 }
 
 /// Each on its own line as `name: value`; flushed, since scripts wait for them.
@@ -257,23 +258,25 @@ fn start_log(filter: &str) {
         .try_init();
 }
 
-async fn asked_to_stop() {
-    let interrupt = async {
-        let _ = tokio::signal::ctrl_c().await;
-    };
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminate) => tokio::select! {
-                () = interrupt => {}
-                _ = terminate.recv() => {}
-            },
-            Err(_) => interrupt.await,
+/// Listens from this call on: whoever starts us may stop us as soon as our first line is read.
+#[cfg(unix)]
+fn asked_to_stop() -> Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
         }
-    }
-    #[cfg(not(unix))]
-    interrupt.await;
+    })
+}
+
+#[cfg(not(unix))]
+fn asked_to_stop() -> Result<impl Future<Output = ()>> {
+    Ok(async {
+        let _ = tokio::signal::ctrl_c().await;
+    })
 }
 
 async fn person(engine: &Engine, command: PersonCommand) -> Result<()> {
