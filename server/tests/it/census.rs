@@ -1,0 +1,383 @@
+//! The census: every people's route and every server function, found by [`crate::reach`], against everybody who may not use it
+//! [C25, C27, C71, C89]. A route that is added is counted without anybody remembering to.
+
+use crate::{reach, support::*};
+use reqwest::{Method, RequestBuilder};
+
+/// A people's route with real ids in it, and what a caller of it would send.
+struct Target {
+    method: Method,
+    path: String,
+    body: Body,
+}
+
+#[derive(Clone)]
+enum Body {
+    None,
+    Json(Value),
+    Form(Vec<(&'static str, String)>),
+}
+
+impl Target {
+    fn on(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.body {
+            Body::None => request,
+            Body::Json(value) => request.json(value),
+            Body::Form(fields) => request.form(fields),
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+
+    fn is_json(&self) -> bool {
+        self.path.starts_with("/api") || self.path.starts_with("/_fn")
+    }
+
+    /// Pages for those who are not signed in yet, and two forms that anybody may post.
+    fn is_for_everybody(&self) -> bool {
+        ["/login", "/setup/", "/logout", "/theme"]
+            .iter()
+            .any(|start| self.path.starts_with(start))
+    }
+}
+
+struct Scene {
+    server: TestServer,
+    bot: AgentClient,
+    ada: PersonClient,
+    id: String,
+    targets: Vec<Target>,
+}
+
+impl Scene {
+    async fn set() -> Self {
+        let server = TestServer::start().await;
+        let (bot, ada) = (server.as_agent("bot").await, server.as_person("ada").await);
+        bot.edit(&server.site, "visit", "New.").await;
+        let id = bot.ask("publish", json!({"site": server.site})).await;
+        let node = bot.node(&server.site, "visit").await;
+        let account = server.account("ada").await;
+        let link = cloudhal_engine::people::sign_in_link(server.engine(), &account)
+            .await
+            .unwrap();
+        let record = ada.record(&server.site, &id).await;
+        let fill = |path: &str| {
+            path.replace("{site}", server.site.as_str())
+                .replace("{id}", &id)
+                .replace("{slug}", SLUG)
+                .replace("{node}", &node)
+                .replace("{side}", "after")
+                .replace("{token}", link.rsplit('/').next().unwrap())
+                .replace("{*rest}", "sites/anything")
+        };
+        let form = |path: &str| {
+            let text = |name: &str| record[name].as_str().unwrap().to_owned();
+            let mut fields = vec![
+                ("seenDigest", text("seenDigest")),
+                ("stateHash", text("stateHash")),
+                ("decision", "approve".into()),
+                ("ids", id.clone()),
+                ("confirm", SLUG.into()),
+                ("version", "1".into()),
+            ];
+            if path.starts_with("/login") {
+                fields = vec![("next", String::new())];
+            }
+            Body::Form(fields)
+        };
+        let mut targets = Vec::new();
+        for route in reach::routes().iter().filter(|route| route.for_people) {
+            if route.path == "/_fn/{*name}" {
+                for function in reach::server_functions() {
+                    let path = function.strip_prefix("POST ").unwrap().to_owned();
+                    let body = json!({"query": {}, "id": id, "slug": SLUG, "node": node, "site": null, "cursor": null});
+                    targets.push(Target {
+                        method: Method::POST,
+                        path,
+                        body: Body::Json(body),
+                    });
+                }
+                continue;
+            }
+            for method in &route.methods {
+                let path = fill(&route.path);
+                let (method, body) = match *method {
+                    "post" if path.starts_with("/api") => (
+                        Method::POST,
+                        Body::Json(json!({"seenDigest": record["seenDigest"]})),
+                    ),
+                    "post" => (Method::POST, form(&path)),
+                    "get" => (Method::GET, Body::None),
+                    "any" => (Method::POST, Body::Json(json!({}))),
+                    other => panic!("{path} takes {other}: say here what that means"),
+                };
+                targets.push(Target { method, path, body });
+            }
+        }
+        // What the router sends to its fallback: the Studio's other pages.
+        for path in [
+            "/",
+            "/approvals",
+            "/sites",
+            "/sites/bakery",
+            "/sites/bakery/versions",
+            "/agents",
+            "/journal",
+            "/nothing",
+        ] {
+            targets.push(Target {
+                method: Method::GET,
+                path: path.into(),
+                body: Body::None,
+            });
+        }
+        assert!(
+            targets.len() > 35,
+            "the census found only {} targets",
+            targets.len()
+        );
+        Self {
+            server,
+            bot,
+            ada,
+            id,
+            targets,
+        }
+    }
+
+    /// Nothing was decided, run, filed or spent.
+    async fn assert_untouched(&self, about: &str) {
+        let record = self.ada.record(&self.server.site, &self.id).await;
+        assert_eq!(record["status"], "pending", "{about}");
+        let spent = "select count(*) from sign_in_links where used_at is not null";
+        assert_eq!(self.server.database.number(spent).await, 1, "{about}");
+    }
+
+    async fn done(self) {
+        // The owner is not refused what everybody else was.
+        self.ada.approve(&self.server.site, &self.id).await;
+        self.server.done().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_key_opens_a_peoples_route() {
+    let scene = Scene::set().await;
+    let before = scene.server.effects().await;
+    let origin = scene.server.origin.clone();
+    for target in &scene.targets {
+        for with_cookie in [false, true] {
+            for method in [
+                target.method.clone(),
+                Method::PUT,
+                Method::DELETE,
+                Method::PATCH,
+            ] {
+                let request = scene.bot.request(method, &target.path);
+                let request = request
+                    .header("origin", &origin)
+                    .header("sec-fetch-site", "same-origin");
+                let request = match with_cookie {
+                    true => request.header("cookie", scene.ada.cookie()),
+                    false => request,
+                };
+                let seen = Seen::of(target.on(request)).await;
+                assert_refused(&seen, Code::AgentsNotAllowed, &target.name());
+            }
+        }
+    }
+    // In whatever case the scheme is written, and beside another credential.
+    for scheme in ["bearer", "BEARER", "Bearer "] {
+        let request = scene.ada.request(Method::GET, "/api/sites");
+        let seen =
+            Seen::of(request.header("authorization", format!("{scheme} {}", scene.bot.key))).await;
+        assert_refused(&seen, Code::AgentsNotAllowed, scheme);
+    }
+    let seen = Raw::new("GET", "/api/sites")
+        .header("host", scene.server.host())
+        .header("cookie", &scene.ada.cookie())
+        .header("authorization", "Basic YTpi")
+        .header("authorization", &format!("Bearer {}", scene.bot.key))
+        .send(&scene.server)
+        .await;
+    assert_refused(&seen, Code::AgentsNotAllowed, "second of two");
+    assert_eq!(scene.server.effects().await, before);
+    scene.assert_untouched("after an agent").await;
+    scene.done().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_let_in_without_a_session() {
+    let scene = Scene::set().await;
+    let before = scene.server.effects().await;
+    let somebody = PersonClient::new(&scene.server);
+    for target in scene
+        .targets
+        .iter()
+        .filter(|target| !target.is_for_everybody())
+    {
+        let request = somebody.request(target.method.clone(), &target.path);
+        let seen = Seen::of(target.on(request)).await;
+        let name = target.name();
+        if target.path == "/api" || target.path.ends_with("/anything") {
+            assert_refused(&seen, Code::NotFound, &name);
+        } else if target.path.starts_with("/_fn") {
+            assert_eq!(seen.status, 401, "{name}: {}", seen.text);
+            assert!(
+                seen.text.contains("\"unauthorized\""),
+                "{name}: {}",
+                seen.text
+            );
+        } else if target.is_json() {
+            assert_refused(&seen, Code::Unauthorized, &name);
+        } else if target.path.starts_with("/preview/") {
+            assert_eq!(seen.status, 404, "{name}: {}", seen.text);
+        } else {
+            assert!(
+                seen.location().starts_with("/login?next="),
+                "{name} to {}",
+                seen.location()
+            );
+        }
+        assert!(
+            seen.headers.get("set-cookie").is_none(),
+            "{name} starts a session"
+        );
+    }
+    assert_eq!(scene.server.effects().await, before);
+    scene.assert_untouched("after nobody").await;
+    scene.done().await;
+}
+
+/// What a page elsewhere, or no page at all, can make a browser send.
+const ELSEWHERE: [&[(&str, &str)]; 14] = [
+    &[],
+    &[("sec-fetch-site", "same-origin")],
+    &[("sec-fetch-site", "none")],
+    &[("sec-fetch-site", "none"), ("origin", "OURS")],
+    &[("sec-fetch-site", "cross-site"), ("origin", "OURS")],
+    &[("sec-fetch-site", "same-site"), ("origin", "OURS")],
+    &[("sec-fetch-site", ""), ("origin", "OURS")],
+    &[("origin", "null")],
+    &[("origin", "https://evil.example")],
+    &[("origin", "OURS/")],
+    &[("origin", "OURS.evil.example")],
+    &[("origin", "https://127.0.0.1")],
+    &[
+        ("sec-fetch-site", "same-origin"),
+        ("origin", "http://127.0.0.1.nip.io"),
+    ],
+    &[
+        ("sec-fetch-site", "same-origin"),
+        ("origin", "OURS"),
+        ("origin", "https://evil.example"),
+    ],
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_elsewhere_cannot_use_the_session() {
+    let scene = Scene::set().await;
+    let before = scene.server.effects().await;
+    for target in scene
+        .targets
+        .iter()
+        .filter(|target| target.method == Method::POST)
+    {
+        for elsewhere in ELSEWHERE {
+            let mut request = scene.ada.bare(Method::POST, &target.path);
+            for (name, value) in elsewhere {
+                request = request.header(*name, value.replace("OURS", &scene.server.origin));
+            }
+            let about = format!("{} with {elsewhere:?}", target.name());
+            let seen = Seen::of(target.on(request)).await;
+            assert_refused(&seen, Code::CrossOrigin, &about);
+        }
+        // The body that needs no leave of another origin: a form's text/plain that reads as JSON.
+        for origin in [None, Some("https://evil.example")] {
+            let mut request = scene
+                .ada
+                .bare(Method::POST, &target.path)
+                .header("content-type", "text/plain");
+            request = match origin {
+                Some(origin) => request.header("origin", origin),
+                None => request,
+            };
+            let seen = Seen::of(request.body("{\"id\":\"x\",\"a\":\"=\"}")).await;
+            assert_refused(&seen, Code::CrossOrigin, &target.name());
+        }
+    }
+    assert_eq!(scene.server.effects().await, before);
+    scene.assert_untouched("after another origin").await;
+    scene.done().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_post_decides() {
+    let scene = Scene::set().await;
+    let before = scene.server.effects().await;
+    for target in &scene.targets {
+        for method in [Method::PUT, Method::PATCH, Method::DELETE] {
+            let seen = Seen::of(target.on(scene.ada.request(method.clone(), &target.path))).await;
+            let refused =
+                seen.status == 405 || (target.path.starts_with("/api") && seen.status == 404);
+            assert!(
+                refused,
+                "{method} {}: {} {}",
+                target.path, seen.status, seen.text
+            );
+        }
+        if target.method != Method::POST {
+            continue;
+        }
+        for method in [Method::GET, Method::HEAD, Method::OPTIONS] {
+            let request = scene.ada.request(method.clone(), &target.path);
+            let request = request
+                .header("x-http-method-override", "POST")
+                .header("x-http-method", "POST")
+                .header("x-method-override", "POST");
+            let seen = Seen::of(target.on(request)).await;
+            if target.path.starts_with("/_fn")
+                || target.path.starts_with("/api/") && target.path.contains("/approvals/")
+            {
+                assert_eq!(seen.status, 405, "{method} {}: {}", target.path, seen.text);
+            }
+            assert_ne!(seen.status, 303, "{method} {} acts", target.path);
+        }
+        let query = format!("{}?_method=POST&decision=approve&seenDigest=x", target.path);
+        let seen = scene.ada.get(&query).await;
+        assert_ne!(seen.status, 303, "{query} acts");
+    }
+    assert_eq!(scene.server.effects().await, before);
+    scene.assert_untouched("after other methods").await;
+    scene.done().await;
+}
+
+/// [C56] Mail scanners and chat previews open links, many times and with any method that is safe.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_previews_change_nothing() {
+    let scene = Scene::set().await;
+    let page = format!("/approvals/{}", scene.id);
+    let before = scene.ada.record(&scene.server.site, &scene.id).await;
+    let journal = scene.server.journal().await.len();
+    for round in 0..100 {
+        let method = [Method::GET, Method::HEAD, Method::OPTIONS][round % 3].clone();
+        let agent = ["Slackbot-LinkExpanding 1.0", "Mozilla/5.0", "WhatsApp/2.0"][round % 3];
+        let request = match round % 2 {
+            0 => scene.server.anonymous().request(method, &page),
+            _ => scene
+                .ada
+                .request(method, &page)
+                .header("purpose", "prefetch"),
+        };
+        let seen = Seen::of(request.header("user-agent", agent)).await;
+        assert!(seen.status < 500, "{}", seen.text);
+    }
+    assert_eq!(
+        scene.ada.record(&scene.server.site, &scene.id).await,
+        before
+    );
+    assert_eq!(scene.server.journal().await.len(), journal);
+    scene.done().await;
+}
