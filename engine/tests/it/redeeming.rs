@@ -1,7 +1,16 @@
 //! Once (DESIGN §4, rule 6): through races, through failures of the effect and of the machinery.
 
 use crate::support::*;
-use cloudhal_engine::gate::CallRequest;
+use cloudhal_domain::card::{Asker, Card};
+use cloudhal_engine::{
+    approvals,
+    authority::Authority,
+    gate::CallRequest,
+    sites::LockedSite,
+    store::{Connection, Fail, Tx, sites::SiteRow},
+    tools::Gated,
+};
+use std::sync::Arc;
 
 on_both! {
     thirty_two_redeemers_run_it_once,
@@ -9,6 +18,7 @@ on_both! {
     a_decision_and_a_redeemer_never_disagree,
     when_the_machinery_fails_it_stays_approved_and_the_repeat_runs_once,
     when_the_effect_fails_the_approval_is_spent_and_says_so,
+    an_effect_that_refuses_late_leaves_nothing_but_its_receipt,
     a_failed_effect_leaves_nothing_of_itself,
     a_caller_who_hangs_up_does_not_stop_it,
     a_revoked_key_does_not_redeem,
@@ -265,6 +275,74 @@ async fn when_the_effect_fails_the_approval_is_spent_and_says_so(world: World) {
             .await,
         0
     );
+}
+
+/// Publishes, and then thinks better of it.
+struct PublishesAndRefuses;
+
+#[async_trait::async_trait]
+impl Gated for PublishesAndRefuses {
+    fn site(&self, _: &Value) -> Result<SiteId, Refusal> {
+        Err(Refusal::not_found("site"))
+    }
+
+    async fn card(
+        &self,
+        _: &mut Connection,
+        _: &SiteRow,
+        _: Asker,
+        _: &Value,
+    ) -> Result<Card, Fail> {
+        Err(Refusal::not_found("card").into())
+    }
+
+    async fn run(
+        &self,
+        tx: &mut Tx,
+        site: &mut LockedSite,
+        authority: &Authority,
+        _: Value,
+    ) -> Result<Value, Fail> {
+        sites::publish(tx, site, authority).await?;
+        Err(Refusal::conflict("it thought better of it").into())
+    }
+}
+
+async fn an_effect_that_refuses_late_leaves_nothing_but_its_receipt(world: World) {
+    let scene = world.scene().await;
+    let id = scene.approved().await;
+    let other = world.agent("other", &scene.ada, &[&scene.site]).await;
+    let bystander = other
+        .call("publish", scene.publish_args())
+        .await
+        .pending()
+        .approval_id;
+    let state = "select state_hash from sites";
+    let before = world.text(state).await;
+    let caller = scene.bot.verified().await.unwrap();
+    let stored = approvals::of_caller(world.engine(), &caller, &id)
+        .await
+        .unwrap();
+    let tool = world.engine().tools().get("publish").unwrap();
+    let mut hints = world.engine().live().subscribe();
+    let gated = Arc::new(PublishesAndRefuses);
+    let ran = approvals::redeem(world.engine(), &caller, tool, gated, &stored)
+        .await
+        .unwrap();
+    let approvals::Redeem::Ran(receipt) = ran else {
+        panic!("it was there to be spent")
+    };
+    assert_eq!(receipt.outcome, Outcome::Failed);
+    assert_eq!(
+        (scene.versions().await, scene.live_version().await),
+        (0, None)
+    );
+    assert_eq!(world.text(state).await, before);
+    assert_eq!(scene.stored_status(&bystander).await, "pending");
+    assert_eq!(hints.try_recv().unwrap().kind, "approval.executed");
+    assert!(hints.try_recv().is_err());
+    let refusal = scene.redeem(&id).await.refused(Code::Conflict);
+    assert_eq!(refusal.message, "it thought better of it");
 }
 
 /// The subtree goes node by node; a hole in the middle must bring back those before it.

@@ -18,7 +18,7 @@ async fn the_running_state_equals_a_recomputed_one_under_random_edits(world: Wor
         (seed >> 33) as usize % below
     };
     let mut states = HashSet::new();
-    for step in 0..rounds(80) {
+    for step in 0..80 {
         let nodes = world
             .texts("select id from nodes where deleted_at is null order by id")
             .await;

@@ -16,6 +16,7 @@ on_both! {
     an_agent_has_at_most_ten_requests_waiting,
     a_site_has_at_most_fifty_requests_waiting,
     a_flood_of_distinct_calls_stops_at_the_cap,
+    a_flood_over_several_sites_stops_at_the_same_cap,
     a_restart_between_the_steps_changes_nothing,
     a_rotated_key_still_redeems,
     the_forgetful_database_tells_the_same_story,
@@ -310,6 +311,45 @@ async fn a_flood_of_distinct_calls_stops_at_the_cap(world: World) {
             .await,
         10
     );
+}
+
+/// Each site has a lock of its own; what an agent has waiting is counted over all of them.
+async fn a_flood_over_several_sites_stops_at_the_same_cap(world: World) {
+    let scene = world.scene().await;
+    let mut all = vec![scene.site.clone()];
+    for slug in ["florist", "cobbler", "chandler"] {
+        all.push(world.site(slug, &scene.ada).await);
+    }
+    let everywhere = world
+        .agent("everywhere", &scene.ada, &all.iter().collect::<Vec<_>>())
+        .await;
+    let mut calls = Vec::new();
+    for site in &all {
+        let ids = format!("select id from nodes where site_id = '{site}'");
+        for node in world.texts(&ids).await {
+            calls.push(json!({"site": site, "node": node}));
+        }
+    }
+    for _ in 0..rounds(5) {
+        let flood = calls.iter().cloned().map(|arguments| {
+            let bot = everywhere.clone();
+            tokio::spawn(async move { bot.call("delete", arguments).await })
+        });
+        for answer in futures::future::join_all(flood).await {
+            match answer.unwrap() {
+                Answer::ApprovalPending(_) => {}
+                other => drop(other.refused(Code::TooManyPending)),
+            }
+        }
+        let waiting = "select count(*) from approvals where status = 'pending'";
+        assert_eq!(world.number(waiting).await, 10);
+        for id in world
+            .texts("select id from approvals where status = 'pending'")
+            .await
+        {
+            scene.ada.deny(&ApprovalId::new(id), "").await.unwrap();
+        }
+    }
 }
 
 /// C09.

@@ -12,6 +12,7 @@ on_both! {
     verify_names_edited_content,
     verify_names_edited_versions,
     verify_names_an_edited_journal,
+    verify_names_a_journal_that_was_cut_short,
     verify_names_a_redeemed_record_without_receipt,
     the_journal_takes_no_change,
 }
@@ -387,11 +388,7 @@ async fn verify_names_an_edited_journal(world: World) {
     let scene = world.scene().await;
     let id = scene.approved().await;
     scene.redeem(&id).await.ok();
-    let remove_triggers = match world.database().kind() {
-        Kind::Sqlite => "drop trigger journal_no_update; drop trigger journal_no_delete",
-        Kind::Postgres => "drop trigger journal_no_change on journal",
-    };
-    world.sql(remove_triggers).await;
+    world.sql(remove_triggers(&world)).await;
     let chain = format!("journal {}", scene.site);
     let third = format!("chain = '{}' and seq = 3", scene.site);
     for (expect, edit, undo) in [
@@ -467,6 +464,28 @@ async fn verify_names_an_edited_journal(world: World) {
             .contains("entry 4 follows entry 2")
     );
     world.tampers();
+}
+
+/// What is left of a chain that was cut is a good chain; the records say what it should tell.
+async fn verify_names_a_journal_that_was_cut_short(world: World) {
+    let scene = world.scene().await;
+    let id = scene.approved().await;
+    scene.redeem(&id).await.ok();
+    world.sql(remove_triggers(&world)).await;
+    world
+        .sql(&format!(
+            "delete from journal where approval_id = '{id}' and kind = 'approval.redeemed'"
+        ))
+        .await;
+    assert!(world.fault().await.unwrap().contains(id.as_str()));
+    world.tampers();
+}
+
+fn remove_triggers(world: &World) -> &'static str {
+    match world.database().kind() {
+        Kind::Sqlite => "drop trigger journal_no_update; drop trigger journal_no_delete",
+        Kind::Postgres => "drop trigger journal_no_change on journal",
+    }
 }
 
 async fn verify_names_a_redeemed_record_without_receipt(world: World) {

@@ -1,6 +1,12 @@
 //! Any change voids (DESIGN §4, rule 5), what is no change does not, and an ungated tool never changes what is live.
 
 use crate::support::*;
+use cloudhal_engine::{
+    authority::Author,
+    journal::{self, Entry},
+    sites::LockedSite,
+};
+use tokio::sync::oneshot;
 
 on_both! {
     an_edit_after_the_approval_voids_it_and_is_named,
@@ -13,6 +19,7 @@ on_both! {
     ungated_tools_never_change_what_is_live,
     deleting_the_site_leaves_a_tombstone,
     a_restore_voids_everything_that_was_open,
+    a_restore_waits_for_whoever_writes_to_a_site,
     a_restore_while_others_ask_hurts_nobody,
     a_changed_tool_voids,
 }
@@ -294,7 +301,50 @@ async fn a_restore_voids_everything_that_was_open(world: World) {
     scene.redeem(&new).await.ok();
 }
 
-/// `cloudhal restored` may be run while others still write: it takes the sites' locks like everybody.
+/// `cloudhal restored` may be run while others write: it takes a site's lock before it touches the site's journal.
+async fn a_restore_waits_for_whoever_writes_to_a_site(world: World) {
+    let scene = world.scene().await;
+    let id = scene.asked().await;
+    let (engine, site, now) = (
+        world.engine().clone(),
+        scene.site.clone(),
+        world.engine().now(),
+    );
+    let (is_held, held) = oneshot::channel();
+    let (release, released) = oneshot::channel::<()>();
+    let writer = tokio::spawn(async move {
+        let unit = engine.store().write(move |tx| {
+            Box::pin(async move {
+                LockedSite::expect(tx, &site, now).await?;
+                let entry = Entry {
+                    kind: "test.wrote",
+                    actor: &Author::system(),
+                    approval: None,
+                    body: json!({}),
+                };
+                journal::site(tx, site.as_str(), now, entry).await?;
+                is_held.send(()).unwrap();
+                released.await.unwrap();
+                Ok(())
+            })
+        });
+        unit.await
+    });
+    held.await.unwrap();
+    let engine = world.engine().clone();
+    let restore = tokio::spawn(async move { background::start_epoch(&engine).await });
+    if world.database().kind() == Kind::Postgres {
+        // On SQLite it stands in the writer's queue.
+        let blocked = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        while world.number(blocked).await == 0 {}
+    }
+    release.send(()).unwrap();
+    writer.await.unwrap().unwrap();
+    assert_eq!(restore.await.unwrap().unwrap(), 1);
+    scene.redeem(&id).await.refused(Code::ApprovalVoided);
+}
+
+/// The same as a storm.
 async fn a_restore_while_others_ask_hurts_nobody(world: World) {
     let scene = world.scene().await;
     for _ in 0..rounds(10) {

@@ -11,7 +11,7 @@ on_both! {
     hints_tell_what_happened,
 }
 
-/// Begins a long poll and comes back once it is registered and has read the record.
+/// Begins a long poll. Whether it has registered when this returns must not matter, and does not.
 async fn begin(bot: &AgentClient, id: &ApprovalId) -> tokio::task::JoinHandle<Value> {
     let (bot, arguments) = (bot.clone(), json!({"approvalId": id, "waitSeconds": 45}));
     let poll = tokio::spawn(async move { bot.call("approvals-get", arguments).await.ok() });
