@@ -363,6 +363,10 @@ async fn verify_names_the_place_that_was_tampered_with() {
             "harbour-street-bakery",
         ),
         (
+            "update node_revisions set body = 'evil' where slug = 'orders'".to_owned(),
+            "harbour-street-bakery",
+        ),
+        (
             "update sites set state_rev = state_rev + 1".to_owned(),
             "harbour-street-bakery",
         ),
