@@ -10,7 +10,7 @@ use leptos_router::hooks::use_location;
 #[derive(Clone, Copy)]
 pub struct WaitingCount(pub RwSignal<i64>);
 
-/// The window's title. Only words of ours and slugs: never an agent's text.
+/// The window's title: words of ours and slugs.
 ///
 /// In the browser an effect of our own sets it, which ends with its screen; the library's keeps reading what a screen
 /// owned after the screen is gone. Both sides leave the same empty place on the page.
@@ -25,9 +25,21 @@ pub fn WindowTitle(#[prop(into)] text: Signal<String>) -> impl IntoView {
         }
     };
     #[cfg(feature = "ssr")]
-    return view! { <leptos_meta::Title text=untrack(title)/> {()} };
+    #[expect(
+        clippy::unused_unit,
+        reason = "the place that the browser's side leaves"
+    )]
+    return view! { <leptos_meta::Title text=escaped(&untrack(title))/> {()} };
     #[cfg(not(feature = "ssr"))]
     Effect::new(move |_| document().set_title(&title()));
+}
+
+/// The library writes a title as it is given, and a slug from the address may hold anything: `</title><meta …>` must stay text.
+#[cfg(feature = "ssr")]
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 /// Grey shapes of the size that the content will have.

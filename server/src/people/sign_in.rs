@@ -10,7 +10,7 @@ use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse, Redirect, Response},
 };
-use cloudhal_domain::{code::Code, link};
+use cloudhal_domain::{code::Code, limits, link};
 use cloudhal_engine::people::{self, NewPerson, Person};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use secrecy::SecretString;
@@ -75,10 +75,17 @@ pub async fn set_up(
     match people::set_up(&app.engine, &token, new).await {
         Ok(person) => welcome(&app, sessions, person, "").await,
         Err(refusal) if refusal.code == Code::SignInFailed => back_to(link::LOGIN, "link_spent"),
-        Err(refusal) => back_to(
-            &format!("{}/{}", link::SETUP, encode(&token)),
-            refusal.code.as_str(),
-        ),
+        Err(refusal) => {
+            let chars = fields.get("password").chars().count();
+            let notice = match refusal.code {
+                Code::InvalidArguments if chars < limits::PASSWORD_CHARS_MIN => {
+                    "password_too_short"
+                }
+                Code::Conflict => "email_taken",
+                code => code.as_str(),
+            };
+            back_to(&format!("{}/{}", link::SETUP, encode(&token)), notice)
+        }
     }
 }
 

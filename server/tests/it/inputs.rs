@@ -309,7 +309,6 @@ fn assert_inert(page: &Seen, path: &str, text: &str) {
 
 /// [A27, C45] A title is left by what looks like its end: a page of ours would then hold whatever the address says.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "known: app/src/parts/page.rs gives leptos_meta a text that it writes without escaping"]
 async fn family_6_a_title_cannot_be_left() {
     let scene = Scene::set().await;
     let ada = scene.server.as_person("ada").await;
