@@ -2,10 +2,12 @@
 
 use leptos::{attr::custom::CustomAttribute, html, prelude::*};
 
+/// The attributes are the library's own where it has them: one by name (`attr`) is set anew when the page hydrates, and a
+/// frame whose `src` is set loads again and adds a dead step to the browser's history.
 pub fn frame(src: String, title: String) -> impl IntoView {
     html::iframe()
-        .attr("sandbox", "")
+        .sandbox("")
+        .src(src)
+        .title(title)
         .attr("loading", "lazy")
-        .attr("src", src)
-        .attr("title", title)
 }
