@@ -10,7 +10,7 @@ export default defineConfig({
   reporter: [["list"]],
   // The front end of a debug build weighs megabytes; these limits only end what hangs.
   timeout: 180_000,
-  expect: { timeout: Number(process.env.EXPECT_MS ?? 30_000) },
+  expect: { timeout: 30_000 },
   use: {
     actionTimeout: 30_000,
     navigationTimeout: 60_000,

@@ -5,7 +5,10 @@ import type { Page } from "@playwright/test";
 import { BAKERY, GRACE, decide, expect, hydrated, record, test, useCloudhal, visit } from "./support/fixtures.ts";
 import { type Agent, HttpAgent } from "./support/agent.ts";
 
-useCloudhal();
+// Shorter than a session may be idle, so that a request can run out while its people stay signed in.
+useCloudhal({ CLOUDHAL_APPROVAL_TTL: "10m" });
+
+const MINUTE_MS = 60_000;
 
 let count = 0;
 
@@ -210,7 +213,7 @@ test("time runs out: the agent and the page both say so", async ({ cloudhal, htt
   const pending = await ask(httpAgent, site);
   const plain = await open({ context: { javaScriptEnabled: false } });
   await plain.goto(pending.url);
-  await cloudhal.moveClock(25 * 3_600_000);
+  await cloudhal.moveClock(11 * MINUTE_MS);
 
   await approve(plain).click();
   await expect(plain.getByText("Its time ran out before the decision arrived. Nothing was changed.")).toBeVisible();
@@ -228,7 +231,7 @@ test("time runs out: the agent and the page both say so", async ({ cloudhal, htt
   // An approved one runs out as well, if nobody redeems it.
   const approved = await ask(httpAgent, site);
   await decide(ada, site, approved, "approve");
-  await cloudhal.moveClock(50 * 3_600_000);
+  await cloudhal.moveClock(22 * MINUTE_MS);
   expect(await httpAgent.call("publish", { site, approvalId: approved.approvalId })).toMatchObject({ error: { code: "approval_expired" } });
   await visit(ada, approved.url);
   await expect(ada.getByText("Its time ran out. Nothing was changed.")).toBeVisible();

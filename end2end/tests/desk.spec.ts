@@ -19,7 +19,7 @@ test("a new request appears in the open queue, and every count follows (LI1, AT1
   await expect(ada).toHaveTitle("(1) Approvals · Cloudhal");
   await expect(ada.locator("[aria-live=polite]", { hasText: "A new request waits." })).toBeAttached();
 
-  await httpAgent.call("approvals_cancel", { approvalId: asked.approvalId });
+  await httpAgent.ok("approvals_cancel", { approvalId: asked.approvalId });
   await expect(row).toHaveCount(0);
   await expect(ada).toHaveTitle("Approvals · Cloudhal");
 });

@@ -32,7 +32,8 @@ test("a link on another site arrives signed in, on the request (C75)", async ({ 
   await ada.getByRole("link", { name: "Please look" }).click();
   await expect(ada).toHaveURL(asked.url);
   await expect(ada.getByText("Waiting for you", { exact: true })).toBeVisible();
-  // It holds through reload, away and back (C46).
+  // It holds through reload, away and back (C46); and what is loaded in the page's frames is no step of the way back.
+  await hydrated(ada);
   await ada.reload();
   await expect(ada.getByText("Waiting for you", { exact: true })).toBeVisible();
   await hydrated(ada);

@@ -102,11 +102,15 @@ export class HttpAgent extends Agent {
     super();
   }
 
-  async call(tool: string, { approvalId, reason, ...args }: Record<string, unknown>): Promise<Answer> {
+  async call(tool: string, all: Record<string, unknown>): Promise<Answer> {
+    // Beside the arguments of a gated call; an argument like any other where the tool is about approvals.
+    const { approvalId, reason, ...others } = all;
+    const aboutApprovals = tool.startsWith("approvals");
+    const args = aboutApprovals ? all : others;
     const response = await fetch(`${this.url}/tools/${tool.replaceAll("_", "-")}`, {
       method: "POST",
       headers: { Authorization: `Bearer ${this.key}`, "Content-Type": "application/json" },
-      body: JSON.stringify({ arguments: args, approvalId, reason }),
+      body: JSON.stringify(aboutApprovals ? { arguments: args } : { arguments: args, approvalId, reason }),
     });
     return (await response.json()) as Answer;
   }

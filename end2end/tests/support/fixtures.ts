@@ -2,7 +2,7 @@
 
 import { type APIRequestContext, type Browser, type BrowserContext, type Page, test as base, expect, request } from "@playwright/test";
 import { HttpAgent, McpAgent, type Pending } from "./agent.ts";
-import { Cloudhal } from "./server.ts";
+import { Cloudhal, type Settings } from "./server.ts";
 import { Watch } from "./watch.ts";
 
 export const BAKERY = "harbour-street-bakery";
@@ -15,8 +15,8 @@ class Stage {
     readonly ada: Cookies,
   ) {}
 
-  static async set(): Promise<Stage> {
-    const cloudhal = await Cloudhal.start();
+  static async set(settings: Settings): Promise<Stage> {
+    const cloudhal = await Cloudhal.start({ settings });
     const link = await cloudhal.command(["person", "add", "--email", "ada.too@example.com", "--name", "Ada Osei", "--owner"]);
     await cloudhal.command(["person", "add", "--email", GRACE.email, "--name", GRACE.name, "--owner", "--password-stdin"], GRACE.password);
     return new Stage(cloudhal, await spend(cloudhal, link.get("sign-in") ?? ""));
@@ -28,9 +28,9 @@ type Cookies = Awaited<ReturnType<APIRequestContext["storageState"]>>;
 let stage: Stage | undefined;
 
 /** Once at the top of a file: its server, and at its end the proof that nothing was lost or bent. */
-export function useCloudhal(): void {
+export function useCloudhal(settings: Settings = {}): void {
   base.beforeAll(async () => {
-    stage = await Stage.set();
+    stage = await Stage.set(settings);
   });
   base.afterAll(async () => {
     if (!stage) return;

@@ -11,6 +11,9 @@ const BINARY = process.env.CLOUDHAL_BIN || resolve(import.meta.dirname, "../../.
 const START_MS = 60_000;
 const STOP_MS = 10_000;
 
+/** Settings of the server by their environment names. */
+export type Settings = Record<string, string>;
+
 export interface Finished {
   code: number | null;
   stdout: string;
@@ -29,14 +32,15 @@ export class Cloudhal {
   private constructor(
     private readonly data: string,
     private readonly port: number,
+    private readonly settings: Settings,
   ) {
     this.url = `http://127.0.0.1:${port}`;
   }
 
   /** Starts on the demo's bakery, or empty. */
-  static async start({ demo = true } = {}): Promise<Cloudhal> {
+  static async start({ demo = true, settings = {} }: { demo?: boolean; settings?: Settings } = {}): Promise<Cloudhal> {
     const data = await mkdtemp(join(tmpdir(), "cloudhal-browser-"));
-    const cloudhal = new Cloudhal(data, await freePort());
+    const cloudhal = new Cloudhal(data, await freePort(), settings);
     await cloudhal.moveClock(0);
     await cloudhal.serve(demo ? ["--demo"] : []);
     return cloudhal;
@@ -52,7 +56,10 @@ export class Cloudhal {
     return value;
   }
 
-  /** Moves the server's clock to now plus so much. Sessions keep to the real time. */
+  /**
+   * Moves the server's clock to now plus so much. Sessions begin by the real time but are swept by this one: whoever
+   * moves it by more than half an hour signs everybody out.
+   */
   async moveClock(ms: number): Promise<void> {
     await writeFile(this.clockFile, String(ms));
   }
@@ -100,6 +107,7 @@ export class Cloudhal {
       CLOUDHAL_PUBLIC_URL: this.url,
       CLOUDHAL_TEST_CLOCK: this.clockFile,
       NO_COLOR: "1",
+      ...this.settings,
     };
   }
 
