@@ -6,6 +6,9 @@ import { McpAgent } from "./support/agent.ts";
 
 useCloudhal();
 
+// One story in three parts.
+test.describe.configure({ mode: "serial" });
+
 const FOLDER = join(import.meta.dirname, "../fixtures/site");
 const SLUG = "tidewatch";
 
