@@ -70,7 +70,6 @@ async fn main() {
 #[derive(Clone)]
 struct Client {
     site: String,
-    node: String,
     key: String,
 }
 
@@ -112,7 +111,8 @@ impl Bench {
         let left = Arc::new(AtomicUsize::new(total));
         let start = Instant::now();
         let mut workers = Vec::new();
-        for client in self.clients.iter().take(clients).cloned() {
+        for client in self.clients.iter().take(clients) {
+            let client = client.clone();
             let (addr, cookie, left) = (self.addr.clone(), self.cookie.clone(), left.clone());
             workers.push(tokio::spawn(async move {
                 let mut http = Http::connect(&addr).await;
@@ -459,13 +459,8 @@ async fn fill(data: &Path, addr: &str) -> (Vec<Client>, String) {
         )
         .await
         .expect("an agent");
-        let caller = agents::verify_key(&engine, &key, Surface::Http)
-            .await
-            .expect("its key");
-        let node = first_node(&engine, &caller, &site).await;
         clients.push(Client {
             site: site.as_str().to_owned(),
-            node,
             key,
         });
     }
