@@ -17,9 +17,14 @@ class Stage {
 
   static async set(settings: Settings): Promise<Stage> {
     const cloudhal = await Cloudhal.start({ settings });
-    const link = await cloudhal.command(["person", "add", "--email", "ada.too@example.com", "--name", "Ada Osei", "--owner"]);
-    await cloudhal.command(["person", "add", "--email", GRACE.email, "--name", GRACE.name, "--owner", "--password-stdin"], GRACE.password);
-    return new Stage(cloudhal, await spend(cloudhal, link.get("sign-in") ?? ""));
+    try {
+      const link = await cloudhal.command(["person", "add", "--email", "ada.too@example.com", "--name", "Ada Osei", "--owner"]);
+      await cloudhal.command(["person", "add", "--email", GRACE.email, "--name", GRACE.name, "--owner", "--password-stdin"], GRACE.password);
+      return new Stage(cloudhal, await spend(cloudhal, link.get("sign-in") ?? ""));
+    } catch (error) {
+      await cloudhal.stop();
+      throw error;
+    }
   }
 }
 

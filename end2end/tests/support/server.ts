@@ -42,7 +42,12 @@ export class Cloudhal {
     const data = await mkdtemp(join(tmpdir(), "cloudhal-browser-"));
     const cloudhal = new Cloudhal(data, await freePort(), settings);
     await cloudhal.moveClock(0);
-    await cloudhal.serve(demo ? ["--demo"] : []);
+    try {
+      await cloudhal.serve(demo ? ["--demo"] : []);
+    } catch (error) {
+      await cloudhal.stop();
+      throw error;
+    }
     return cloudhal;
   }
 
@@ -114,6 +119,8 @@ export class Cloudhal {
   private async serve(args: string[]): Promise<void> {
     const child = spawn(BINARY, ["serve", ...args], { cwd: this.data, env: this.environment, stdio: ["ignore", "pipe", "pipe"] });
     this.child = child;
+    // However this process ends, its server does not stay.
+    process.once("exit", () => child.kill("SIGKILL"));
     const last = args.includes("--demo") ? "agent-key" : "url";
     await new Promise<void>((ready, failed) => {
       const late = setTimeout(() => failed(new Error(`the server is not ready:\n${this.log}`)), START_MS);
