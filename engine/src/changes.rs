@@ -228,10 +228,53 @@ fn field_diff(name: &str, before: &str, after: &str) -> FieldDiff {
     let long = after.len() > LONG_BYTES;
     FieldDiff {
         name: name.to_owned(),
-        spans: fold(spans),
+        spans: fold(join(spans)),
         bytes_after: after.len(),
         sha256_after: long.then(|| crate::secret::token_digest(after)),
     }
+}
+
+/// Replaced words with nothing but spaces between them read as one replacement, not as a word salad.
+fn join(spans: Vec<Span>) -> Vec<Span> {
+    let mut out = Vec::new();
+    let mut run: Vec<Span> = Vec::new();
+    let mut spans = spans.into_iter().peekable();
+    while let Some(span) = spans.next() {
+        let is_gap = span.kind == SpanKind::Same
+            && span.text.chars().all(|c| c == ' ')
+            && !run.is_empty()
+            && spans.peek().is_some_and(|next| next.kind != SpanKind::Same);
+        if span.kind != SpanKind::Same || is_gap {
+            run.push(span);
+        } else {
+            end_run(&mut run, &mut out);
+            out.push(span);
+        }
+    }
+    end_run(&mut run, &mut out);
+    out
+}
+
+fn end_run(run: &mut Vec<Span>, out: &mut Vec<Span>) {
+    let has = |kind| run.iter().any(|span| span.kind == kind);
+    if !(has(SpanKind::Same) && has(SpanKind::Removed) && has(SpanKind::Added)) {
+        out.append(run);
+        return;
+    }
+    let side = |skip: SpanKind| -> String {
+        let kept = run.iter().filter(|span| span.kind != skip);
+        kept.map(|span| span.text.as_str()).collect()
+    };
+    let (removed, added) = (side(SpanKind::Added), side(SpanKind::Removed));
+    out.push(Span {
+        kind: SpanKind::Removed,
+        text: removed,
+    });
+    out.push(Span {
+        kind: SpanKind::Added,
+        text: added,
+    });
+    run.clear();
 }
 
 /// Folds the middle of long unchanged stretches; their text stays on the page and can be opened.
@@ -299,6 +342,32 @@ mod tests {
             2
         );
         assert!(diff.sha256_after.is_some());
+    }
+
+    fn marked(before: &str, after: &str) -> String {
+        let mark = |span: &Span| match span.kind {
+            SpanKind::Removed => format!("[-{}-]", span.text),
+            SpanKind::Added => format!("[+{}+]", span.text),
+            _ => span.text.clone(),
+        };
+        field_diff("Text", before, after)
+            .spans
+            .iter()
+            .map(mark)
+            .collect()
+    }
+
+    #[test]
+    fn a_rewrite_reads_as_one_replacement() {
+        assert_eq!(
+            marked("We bake for you all day.", "We bake words then and now."),
+            "We bake [-for you all day.-][+words then and now.+]"
+        );
+        assert_eq!(
+            marked("open at 7:00 on weekdays", "open at 6:30 on weekdays"),
+            "open at [-7:00-][+6:30+] on weekdays"
+        );
+        assert_eq!(marked("a d", "a b c d"), "a [+b c +]d");
     }
 
     #[test]

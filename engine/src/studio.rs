@@ -194,7 +194,8 @@ pub async fn approval(
         );
     }
     earlier.retain(|row| row.requested_at <= approval.requested_at);
-    let newer = if standing.is_open() {
+    // What was approved and ran has its own end to show; only one that came to nothing points on.
+    let newer = if standing.is_open() || standing == Status::Redeemed {
         None
     } else {
         approvals_sql::newer_open(db, &approval, now)

@@ -147,7 +147,7 @@ fn by(view: &ApprovalView) -> AnyView {
             " "
             <Ago at=record.requested_at/>
             ". "
-            {foreign(&record.card.consequence)}
+            {record.status.is_open().then(|| foreign(&record.card.consequence))}
             {client}
         </p>
         {strange}
