@@ -244,7 +244,7 @@ impl Bench {
             memory("VmRSS:"),
             memory("VmHWM:")
         );
-        let size = std::fs::metadata(env!("CARGO_BIN_EXE_cloudhal")).map_or(0, |m| m.len());
+        let size = std::fs::metadata(binary()).map_or(0, |m| m.len());
         println!("binary: {:.1} MB", size as f64 / 1e6);
     }
 }
@@ -402,6 +402,11 @@ impl Http {
     }
 }
 
+/// The binary under measurement: this build's, or another one to compare with.
+fn binary() -> String {
+    std::env::var("CLOUDHAL_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_cloudhal").to_owned())
+}
+
 fn free_addr() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("its address").to_string()
@@ -515,7 +520,7 @@ fn request(tool: &str, arguments: Value) -> CallRequest {
 }
 
 fn serve(data: &Path, addr: &str) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_cloudhal"))
+    Command::new(binary())
         .args(["serve", "--addr", addr])
         .env("CLOUDHAL_DATA_DIR", data)
         .env("CLOUDHAL_LOG", "warn")
