@@ -287,7 +287,7 @@ mod tests {
         assert!(
             missing.contains("Bakery")
                 && !missing.contains("href=\"/")
-                && !missing.contains("<link")
+                && !missing.contains("<link rel=\"stylesheet")
         );
     }
 

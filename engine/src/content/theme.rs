@@ -463,7 +463,8 @@ mod tests {
             "<input",
             "<button",
             "<iframe",
-            "<link",
+            "<link rel=\"stylesheet",
+            "src=\"",
             "javascript:",
             " style=\"",
         ] {

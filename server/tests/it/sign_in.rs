@@ -506,7 +506,7 @@ async fn the_first_account_is_made_once_with_the_printed_link() {
         let seen = somebody.post_form(&good, &fields(bad)).await;
         assert_eq!(
             seen.location(),
-            format!("{good}?notice=invalid_arguments"),
+            format!("{good}?notice=password_too_short"),
             "{bad:?}"
         );
     }
