@@ -142,7 +142,9 @@ mod stream {
         let Ok(mut source) = EventSource::new(&url) else {
             return live.state.set(LiveState::Offline);
         };
-        let Ok(mut hints) = source.subscribe("hint") else {
+        let (Ok(mut hints), Ok(mut starts)) =
+            (source.subscribe("hint"), source.subscribe("resync"))
+        else {
             return;
         };
         SOURCE.with_borrow_mut(|held| *held = Some(source));
@@ -153,6 +155,13 @@ mod stream {
                 if let Ok(hint) = serde_json::from_str(&text) {
                     gather(live, hint);
                 }
+            }
+        });
+        // The server says so first on every stream, also on one that the browser opened again by itself: whatever happened
+        // between the page's making and now was told to nobody here.
+        leptos::task::spawn_local(async move {
+            while let Some(Ok(_)) = starts.next().await {
+                live.look_again();
             }
         });
     }
@@ -206,7 +215,6 @@ mod stream {
             }
         } else {
             open(live);
-            live.look_again();
         }
     }
 
@@ -232,11 +240,6 @@ mod stream {
             return;
         }
         live.state.set(now);
-        let first = live.batch.with_untracked(|(round, _)| *round == 0)
-            && before == LiveState::Reconnecting;
-        if now == LiveState::Live && !first {
-            live.look_again();
-        }
     }
 
     fn storage() -> Option<web_sys::Storage> {

@@ -173,7 +173,8 @@ pub async fn events(
         if first {
             return Some((
                 Ok(Event::default()
-                    .comment("hello")
+                    .event("resync")
+                    .data("{}")
                     .retry(Duration::from_secs(2))),
                 (state, false),
             ));
