@@ -157,8 +157,7 @@ mod stream {
                 }
             }
         });
-        // The server says so first on every stream, also on one that the browser opened again by itself: whatever happened
-        // between the page's making and now was told to nobody here.
+        // The server says so where the page is too old to be told each thing it missed.
         leptos::task::spawn_local(async move {
             while let Some(Ok(_)) = starts.next().await {
                 live.look_again();

@@ -19,7 +19,7 @@ pub struct PageEnv {
     pub theme: Theme,
     /// Under `cargo xtask watch`: the page listens on [`DEV_EVENTS`] for new styles and for a new build.
     pub dev: bool,
-    /// `/api/events`
+    /// `/api/events?since=…`: hints since this page was made.
     pub sse_url: String,
 }
 

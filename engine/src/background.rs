@@ -13,6 +13,7 @@ use cloudhal_domain::{
     code::Refusal,
     id::{ApprovalId, SiteId},
     time::Timestamp,
+    view::LiveHint,
 };
 use serde_json::json;
 use std::time::Duration;
@@ -89,6 +90,12 @@ pub async fn read_events(engine: &Engine) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// What was announced since a moment, for a page that was made then and only now begins to listen.
+pub async fn hints_since(engine: &Engine, since: Timestamp) -> Result<Vec<LiveHint>, Refusal> {
+    let events = events::since(engine.store().read(), since.ms()).await?;
+    Ok(events.into_iter().map(|event| event.hint).collect())
+}
+
 /// PostgreSQL: wakes on other nodes' notifications. Losing the connection costs nothing but the poll's delay.
 async fn hear(engine: Engine) {
     loop {
@@ -142,7 +149,7 @@ async fn restored(tx: &mut crate::store::Tx, now: Timestamp) -> Result<usize, Fa
         journal::site(tx, site, now, entry).await?;
         let event = Event {
             id: fresh_id(),
-            hint: cloudhal_domain::view::LiveHint {
+            hint: LiveHint {
                 kind: "approval.voided".into(),
                 site: SiteId::new(site),
                 approval: Some(id),

@@ -19,13 +19,18 @@ use cloudhal_domain::{
     code::{Code, Refusal},
     id::{ApprovalId, SiteId},
     limits,
+    time::Timestamp,
     view::LiveHint,
 };
-use cloudhal_engine::{approvals, authority::Decider, people, studio};
+use cloudhal_engine::{approvals, authority::Decider, background, people, studio};
 use futures::Stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::{collections::HashMap, convert::Infallible, time::Duration};
+use std::{
+    collections::{HashMap, VecDeque},
+    convert::Infallible,
+    time::Duration,
+};
 use tokio::sync::broadcast::error::RecvError;
 
 /// A stream ends after this and the browser opens it again: a session that ended meanwhile ends here too.
@@ -157,44 +162,82 @@ pub async fn sites(State(app): State<App>, SignedIn(person): SignedIn) -> Result
     ))
 }
 
-/// `GET /api/events`: hints, as they come, about sites that this person may see.
+#[derive(Deserialize)]
+pub struct EventsQuery {
+    /// Unix milliseconds: when the page that listens was made.
+    since: Option<i64>,
+}
+
+/// `GET /api/events`: hints, as they come, about sites that this person may see. What happened between the page's making and
+/// now is told first; a page that was made too long ago is told to look at everything again.
 pub async fn events(
     State(app): State<App>,
     SignedIn(person): SignedIn,
+    Query(query): Query<EventsQuery>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let state = Streaming {
+    let mut state = Streaming {
         hints: app.engine.live().subscribe(),
         app,
         person,
         may_see: HashMap::new(),
+        first: VecDeque::new(),
         until: tokio::time::Instant::now() + STREAM_MAX,
     };
-    let stream = futures::stream::unfold((state, true), |(mut state, first)| async move {
-        if first {
-            return Some((
-                Ok(Event::default()
-                    .event("resync")
-                    .data("{}")
-                    .retry(Duration::from_secs(2))),
-                (state, false),
-            ));
-        }
+    state.catch_up(query.since).await;
+    let stream = futures::stream::unfold(state, |mut state| async move {
         let event = state.next().await?;
-        Some((Ok(event), (state, false)))
+        Some((Ok(event), state))
     });
     Sse::new(stream).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
 }
+
+/// Older pages look at everything again instead of being told each thing.
+const CATCH_UP: Duration = Duration::from_secs(60);
+/// A commit may come a little later than its stamp says.
+const OVERLAP: Duration = Duration::from_millis(500);
 
 struct Streaming {
     app: App,
     person: people::Person,
     hints: tokio::sync::broadcast::Receiver<LiveHint>,
     may_see: HashMap<SiteId, bool>,
+    /// What is sent before anything new.
+    first: VecDeque<Event>,
     until: tokio::time::Instant,
 }
 
 impl Streaming {
+    async fn catch_up(&mut self, since: Option<i64>) {
+        let resync = Event::default().event("resync").data("{}");
+        let oldest = self.app.engine.now().minus(CATCH_UP);
+        let since = since.map(Timestamp).filter(|since| *since >= oldest);
+        let told = match since {
+            Some(since) => background::hints_since(&self.app.engine, since.minus(OVERLAP)).await,
+            None => Ok(Vec::new()),
+        };
+        match (since, told) {
+            (Some(_), Ok(hints)) => {
+                self.first.push_back(
+                    Event::default()
+                        .comment("hello")
+                        .retry(Duration::from_secs(2)),
+                );
+                for hint in hints {
+                    if self.sees(&hint.site).await
+                        && let Ok(event) = Event::default().event("hint").json_data(&hint)
+                    {
+                        self.first.push_back(event);
+                    }
+                }
+            }
+            _ => self.first.push_back(resync.retry(Duration::from_secs(2))),
+        }
+    }
+
     async fn next(&mut self) -> Option<Event> {
+        if let Some(event) = self.first.pop_front() {
+            return Some(event);
+        }
         loop {
             let mut stopping = self.app.stopping.clone();
             let hint = tokio::select! {

@@ -10,6 +10,7 @@ pub mod mcp;
 
 pub mod api;
 pub mod people;
+mod render;
 pub mod studio;
 
 pub mod live_site;

@@ -4,6 +4,7 @@
 use crate::{
     App, assets,
     people::{FromOurPage, MaybePerson},
+    render,
     reply::No,
 };
 use axum::{
@@ -42,7 +43,8 @@ pub async fn page(
         protect();
         cloudhal_app::shell(env.clone())
     };
-    leptos_axum::render_app_async_with_context(context, document)(request).await
+    let page = leptos_axum::render_app_async_with_context(context, document);
+    render::whole(move || page(request)).await
 }
 
 /// A server function: a POST from a page of ours, under the session.
@@ -62,9 +64,12 @@ pub async fn server_function(
         Ok(request) => request,
         Err(refusal) => return No(refusal).into_response(),
     };
-    leptos_axum::handle_server_fns_with_context(context, request)
-        .await
-        .into_response()
+    render::whole(move || async move {
+        leptos_axum::handle_server_fns_with_context(context, request)
+            .await
+            .into_response()
+    })
+    .await
 }
 
 /// Server functions read whatever comes; here it is counted first.
@@ -88,7 +93,7 @@ fn page_env(app: &App, headers: &HeaderMap) -> PageEnv {
         style_href: hrefs.style,
         theme: theme(headers),
         dev: assets::is_dev(),
-        sse_url: "/api/events".into(),
+        sse_url: format!("/api/events?since={}", app.engine.now().ms()),
     }
 }
 

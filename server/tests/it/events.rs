@@ -24,7 +24,7 @@ impl Stream {
             text: String::new(),
         };
         // Its first words come when it is listening.
-        assert!(stream.block().await.unwrap().contains("hello"));
+        assert!(stream.block().await.unwrap().contains("resync"));
         stream
     }
 
