@@ -138,9 +138,15 @@ impl Running {
         })
     }
 
+    /// The demo fills a fresh database and refuses any other, so only the first start asks for it.
     fn restart(&mut self, arguments: &[String]) -> Result<()> {
         run::stop(&mut self.server, Signal::TERM, SERVER_PATIENCE);
-        *self = Self::start(arguments)?;
+        let arguments: Vec<String> = arguments
+            .iter()
+            .filter(|a| *a != "--demo")
+            .cloned()
+            .collect();
+        *self = Self::start(&arguments)?;
         Ok(())
     }
 
