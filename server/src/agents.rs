@@ -1,7 +1,7 @@
 //! The agents' plain HTTP door: `/tools`. The key says who calls, on every request; cookies are never read here.
 
 use crate::{
-    App,
+    App, body,
     reply::{No, Reply},
 };
 use axum::{
@@ -13,7 +13,6 @@ use axum::{
 use cloudhal_domain::{
     canonical::{self, ParseError},
     code::{Code, Refusal},
-    limits,
     tool::Surface,
 };
 use cloudhal_engine::{
@@ -21,7 +20,6 @@ use cloudhal_engine::{
     gate::CallRequest,
     tools::Tool,
 };
-use futures::StreamExt as _;
 use serde_json::{Map, Value, json};
 
 /// The caller behind a request's key. Exactly one `Authorization` header, or none of them counts.
@@ -85,44 +83,9 @@ pub async fn call(
     Ok(Reply(app.engine.call(&caller, request).await))
 }
 
-/// How much of a body that is too large is read and thrown away, and for how long, so that its sender gets to see our answer
-/// instead of a broken connection.
-const DRAIN_BYTES_MAX: usize = 8 * 1024 * 1024;
-const DRAIN_WAIT: std::time::Duration = std::time::Duration::from_millis(500);
-
-async fn whole(body: Body) -> Option<Vec<u8>> {
-    let mut chunks = body.into_data_stream();
-    let mut kept = Vec::new();
-    while let Some(chunk) = chunks.next().await {
-        kept.extend_from_slice(&chunk.ok()?);
-        if kept.len() > limits::BODY_BYTES_MAX {
-            let drain = async {
-                let mut drained = 0;
-                while let Some(Ok(chunk)) = chunks.next().await {
-                    drained += chunk.len();
-                    if drained > DRAIN_BYTES_MAX {
-                        break;
-                    }
-                }
-            };
-            let _ = tokio::time::timeout(DRAIN_WAIT, drain).await;
-            return None;
-        }
-    }
-    Some(kept)
-}
-
 /// A body within the limit, read strictly.
 pub async fn read_body(body: Body) -> Result<Value, Refusal> {
-    let bytes = whole(body).await.ok_or_else(|| {
-        Refusal::new(
-            Code::PayloadTooLarge,
-            format!(
-                "The body is larger than {} bytes, or ended early. Nothing was done.",
-                limits::BODY_BYTES_MAX
-            ),
-        )
-    })?;
+    let bytes = body::whole(body).await?;
     canonical::parse(&bytes).map_err(|error| match error {
         ParseError::Malformed(words) => Refusal::new(
             Code::Malformed,

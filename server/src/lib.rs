@@ -16,6 +16,7 @@ pub mod studio;
 pub mod live_site;
 
 pub mod assets;
+mod body;
 pub mod health;
 pub mod openapi;
 pub mod reply;

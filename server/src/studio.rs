@@ -2,13 +2,13 @@
 //! redirect back to a page that shows how it went.
 
 use crate::{
-    App, assets,
+    App, assets, body,
     people::{FromOurPage, MaybePerson},
     render,
     reply::No,
 };
 use axum::{
-    body::{Body, to_bytes},
+    body::Body,
     extract::{FromRequest, Path, Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Redirect, Response},
@@ -60,8 +60,10 @@ pub async fn server_function(
         provide_context(person.clone());
         provide_context(env.clone());
     };
-    let request = match within_limit(request).await {
-        Ok(request) => request,
+    // Server functions read whatever comes; here it is counted first.
+    let (parts, sent) = request.into_parts();
+    let request = match body::whole(sent).await {
+        Ok(bytes) => Request::from_parts(parts, Body::from(bytes)),
         Err(refusal) => return No(refusal).into_response(),
     };
     render::whole(move || async move {
@@ -70,18 +72,6 @@ pub async fn server_function(
             .into_response()
     })
     .await
-}
-
-/// Server functions read whatever comes; here it is counted first.
-async fn within_limit(request: Request) -> Result<Request, Refusal> {
-    let (parts, body) = request.into_parts();
-    let bytes = to_bytes(body, limits::BODY_BYTES_MAX).await.map_err(|_| {
-        Refusal::new(
-            Code::PayloadTooLarge,
-            "The body is too large, or ended early. Nothing was done.",
-        )
-    })?;
-    Ok(Request::from_parts(parts, Body::from(bytes)))
 }
 
 fn page_env(app: &App, headers: &HeaderMap) -> PageEnv {
@@ -156,9 +146,7 @@ impl<S: Send + Sync> FromRequest<S> for Fields {
             .get(header::CONTENT_TYPE)
             .and_then(|v| v.to_str().ok())
             .is_some_and(|t| t.starts_with("application/x-www-form-urlencoded"));
-        let bytes = to_bytes(request.into_body(), limits::BODY_BYTES_MAX)
-            .await
-            .map_err(|_| Refusal::new(Code::PayloadTooLarge, "The form is too large."))?;
+        let bytes = body::whole(request.into_body()).await?;
         if !is_form && !bytes.is_empty() {
             return Err(No(Refusal::new(
                 Code::Malformed,

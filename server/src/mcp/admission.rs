@@ -2,25 +2,20 @@
 //! agents' doors, in `routes`.
 
 use super::message::{self, Unreadable};
-use crate::{App, agents, config::Origins};
+use crate::{App, agents, body, config::Origins};
 use axum::{
-    body::{Body, Bytes, to_bytes},
+    body::Body,
     extract::Request,
-    http::{HeaderMap, HeaderValue, Method, header},
+    http::{HeaderValue, Method, header},
 };
 use cloudhal_domain::{
     code::{Code, Refusal},
-    limits,
     tool::Surface,
 };
-use std::time::Duration;
 
 pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 /// Where RFC 9728 puts it for a resource with a path.
 pub const METADATA_PATH_OF_MCP: &str = "/.well-known/oauth-protected-resource/mcp";
-
-/// A body of 256 KiB that takes longer is held open on purpose.
-const BODY_WAIT: Duration = Duration::from_secs(30);
 
 pub enum TurnedAway {
     Refused(Refusal),
@@ -46,7 +41,7 @@ pub async fn admit(app: &App, request: Request) -> Result<Request, TurnedAway> {
         .await
         .map_err(|refusal| unknown(app, refusal))?;
     let body = if parts.method == Method::POST {
-        let message = message::read(&whole(&parts.headers, body).await?);
+        let message = message::read(&body::whole(body).await?);
         Body::from(message.map_err(TurnedAway::Unreadable)?.to_string())
     } else {
         Body::empty()
@@ -88,35 +83,4 @@ fn unknown(app: &App, refusal: Refusal) -> TurnedAway {
         }
         _ => TurnedAway::Refused(refusal),
     }
-}
-
-async fn whole(headers: &HeaderMap, body: Body) -> Result<Bytes, Refusal> {
-    let announced = headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > limits::BODY_BYTES_MAX) {
-        return Err(too_large());
-    }
-    let broken = |words: &str| Refusal::new(Code::Malformed, format!("{words} Nothing was done."));
-    match tokio::time::timeout(BODY_WAIT, to_bytes(body, limits::BODY_BYTES_MAX)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_over_limit(&error) => Err(too_large()),
-        Ok(Err(_)) => Err(broken("The body ended early.")),
-        Err(_) => Err(broken("The body took too long.")),
-    }
-}
-
-fn is_over_limit(error: &axum::Error) -> bool {
-    std::error::Error::source(error)
-        .is_some_and(|source| source.is::<http_body_util::LengthLimitError>())
-}
-
-fn too_large() -> Refusal {
-    Refusal::new(
-        Code::PayloadTooLarge,
-        format!(
-            "The body is larger than {} bytes. Nothing was done.",
-            limits::BODY_BYTES_MAX
-        ),
-    )
 }
