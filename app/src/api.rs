@@ -6,8 +6,8 @@ use cloudhal_domain::{
     code::Code,
     id::{ApprovalId, NodeId},
     view::{
-        AgentsView, ApprovalView, InboxPage, InboxQuery, JournalPage, NodeView, SiteRow, SiteView,
-        VersionsView, Viewer,
+        AgentsView, ApprovalView, ChangesView, InboxPage, InboxQuery, JournalPage, NodeView,
+        SiteRow, SiteView, VersionsView, Viewer,
     },
 };
 use leptos::{
@@ -87,6 +87,12 @@ pub async fn inbox(query: InboxQuery) -> Result<Packed<InboxPage>, StudioError> 
 pub async fn approval(id: ApprovalId) -> Result<Packed<ApprovalView>, StudioError> {
     let (engine, person) = signed_in()?;
     tell(cloudhal_engine::studio::approval(&engine, &person, &id).await)
+}
+
+#[server(prefix = "/_fn", endpoint = "changes", input = Json)]
+pub async fn changes(id: ApprovalId, from: i64) -> Result<Packed<ChangesView>, StudioError> {
+    let (engine, person) = signed_in()?;
+    tell(cloudhal_engine::studio::changes(&engine, &person, &id, from).await)
 }
 
 #[server(prefix = "/_fn", endpoint = "sites", input = Json)]

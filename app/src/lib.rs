@@ -26,8 +26,8 @@ use leptos_router::{
 };
 
 use pages::{
-    agents::Agents, approval::Approval, desk::Desk, desk::NothingOpen, journal::Journal,
-    node::Node, site::Site, sites::Sites, trouble::NotFound, versions::Versions,
+    agents::Agents, approval::Approval, changes::Changes, desk::Desk, desk::NothingOpen,
+    journal::Journal, node::Node, site::Site, sites::Sites, trouble::NotFound, versions::Versions,
 };
 use pages::{login::Login, login::SetUp, login::SignInLink, studio::Studio};
 
@@ -55,6 +55,7 @@ pub fn App() -> impl IntoView {
                         <Route path=path!("") view=NothingOpen ssr=SsrMode::Async/>
                         <Route path=path!(":id") view=Approval ssr=SsrMode::Async/>
                     </ParentRoute>
+                    <Route path=path!("/approvals/:id/changes") view=Changes ssr=SsrMode::Async/>
                     <Route path=path!("/sites") view=Sites ssr=SsrMode::Async/>
                     <Route path=path!("/sites/:slug") view=Site ssr=SsrMode::Async/>
                     <Route path=path!("/sites/:slug/versions") view=Versions ssr=SsrMode::Async/>

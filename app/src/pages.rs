@@ -2,6 +2,7 @@
 
 pub mod studio;
 
+pub mod changes;
 pub mod desk;
 
 pub mod approval;

@@ -14,6 +14,11 @@ pub fn approval(id: &ApprovalId) -> String {
     format!("/approvals/{id}")
 }
 
+/// The changes of an approval from a place in their list on.
+pub fn changes(id: &ApprovalId, from: i64) -> String {
+    format!("/approvals/{id}/changes?from={from}")
+}
+
 pub fn site(slug: &str) -> String {
     format!("/sites/{slug}")
 }

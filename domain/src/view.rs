@@ -146,6 +146,19 @@ pub struct ApprovalView {
     pub journal: Vec<JournalRow>,
 }
 
+/// A stretch of a long list of changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChangesView {
+    pub approval: ApprovalId,
+    pub sentence: String,
+    pub from: i64,
+    pub total: i64,
+    pub diffs: Vec<NodeDiff>,
+    /// Where the stretches before and after begin.
+    pub before: Option<i64>,
+    pub after: Option<i64>,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangedNode {
     pub title: String,

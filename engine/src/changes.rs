@@ -24,6 +24,9 @@ const CONTEXT_CHARS: usize = 160;
 /// From here on a value is called long: its size and digest stand beside it.
 const LONG_BYTES: usize = 2_000;
 
+/// One node of a change and its two sides, by reference.
+type Sides = (NodeId, Option<RevisionRef>, Option<RevisionRef>);
+
 /// Describes a list of differences for a card.
 pub async fn describe(
     db: &mut Connection,
@@ -31,16 +34,7 @@ pub async fn describe(
     differences: Vec<DifferenceRow>,
     compared_with: &str,
 ) -> Result<Changes, Fail> {
-    let sides: Vec<(NodeId, Option<RevisionRef>, Option<RevisionRef>)> = differences
-        .into_iter()
-        .map(|d| {
-            (
-                NodeId::new(d.node_id),
-                side(d.before_rev, d.before_hash),
-                side(d.after_rev, d.after_hash),
-            )
-        })
-        .collect();
+    let sides = in_order(differences);
     let mut changes = Changes {
         compared_with: compared_with.to_owned(),
         added: sides
@@ -55,11 +49,7 @@ pub async fn describe(
         words_added: 0,
         words_removed: 0,
         total: sides.len() as i64,
-        digest: changes_digest(
-            sides
-                .iter()
-                .map(|(id, before, after)| (id, before.as_ref(), after.as_ref())),
-        ),
+        digest: digest(&sides),
         nodes: Vec::new(),
     };
     for (node, before, after) in sides.into_iter().take(limits::CARD_NODES_MAX) {
@@ -70,6 +60,53 @@ pub async fn describe(
     }
     changes.nodes.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(changes)
+}
+
+/// A stretch of the whole list that a card's digest binds, drawn again; `None` where it is not that list.
+pub async fn stretch(
+    db: &mut Connection,
+    site: &str,
+    differences: Vec<DifferenceRow>,
+    bound: &Digest,
+    from: usize,
+) -> Result<Option<Vec<NodeDiff>>, Fail> {
+    let sides = in_order(differences);
+    if digest(&sides) != *bound {
+        return Ok(None);
+    }
+    let mut diffs = Vec::new();
+    for (node, before, after) in sides.into_iter().skip(from).take(limits::CARD_NODES_MAX) {
+        let old = revision(db, site, &node, before.as_ref()).await?;
+        let new = revision(db, site, &node, after.as_ref()).await?;
+        let change = node_change(db, site, node, before, after).await?;
+        diffs.push(node_diff(change, old.as_ref(), new.as_ref()));
+    }
+    diffs.sort_by(|a, b| a.change.path.cmp(&b.change.path));
+    Ok(Some(diffs))
+}
+
+/// By id, whatever order the engine gave them: the digest must not depend on it.
+fn in_order(differences: Vec<DifferenceRow>) -> Vec<Sides> {
+    let mut sides: Vec<Sides> = differences
+        .into_iter()
+        .map(|d| {
+            (
+                NodeId::new(d.node_id),
+                side(d.before_rev, d.before_hash),
+                side(d.after_rev, d.after_hash),
+            )
+        })
+        .collect();
+    sides.sort_by(|a, b| a.0.cmp(&b.0));
+    sides
+}
+
+fn digest(sides: &[Sides]) -> Digest {
+    changes_digest(
+        sides
+            .iter()
+            .map(|(id, before, after)| (id, before.as_ref(), after.as_ref())),
+    )
 }
 
 fn side(rev: Option<i64>, hash: Option<String>) -> Option<RevisionRef> {

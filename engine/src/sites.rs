@@ -555,8 +555,15 @@ pub async fn publish(
     check_publishable(&site.row)?;
     let newest = newest_version(tx.sql(), &site.row).await?;
     let (number, since) = newest.as_ref().map_or((0, 0), |v| (v.version, v.state_rev));
-    let differences =
-        versions_sql::draft_differences(tx.sql(), &site.row.id, number, number, since).await?;
+    let differences = versions_sql::draft_differences(
+        tx.sql(),
+        &site.row.id,
+        number,
+        number,
+        since,
+        site.row.state_rev,
+    )
+    .await?;
     let version = versions_sql::VersionRow {
         site_id: site.row.id.clone(),
         version: site.row.next_version,

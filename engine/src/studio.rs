@@ -18,7 +18,7 @@ use cloudhal_domain::{
     approval::{Approval, Status},
     canonical,
     card::{Asker, Card, Change, NodeChange, RevisionRef, Risk},
-    code::Refusal,
+    code::{Code, Refusal},
     digest::Digest,
     id::{AgentId, ApprovalId, NodeId, SiteId},
     limits, link,
@@ -291,6 +291,45 @@ async fn changed(engine: &Engine, approval: &Approval) -> Result<Vec<ChangedNode
     Ok(changed)
 }
 
+/// The changes that a card does not list, a stretch at a time: drawn again from what never changes, and only if they are what
+/// the card's digest binds.
+pub async fn changes(
+    engine: &Engine,
+    person: &Person,
+    id: &ApprovalId,
+    from: i64,
+) -> Result<ChangesView, Refusal> {
+    let approval = approvals::for_person(engine, person, id).await?.approval;
+    let missing = || Refusal::not_found("list of changes");
+    let bound = approval.card.changes.as_ref().ok_or_else(missing)?;
+    let Run::Gated(gated) = &engine.tools().get(&approval.tool)?.run else {
+        return Err(missing());
+    };
+    let from = from.clamp(0, bound.total);
+    let mut db = engine.store().reader().await?;
+    let all = gated
+        .differences(&mut db, &approval.card.site, &approval.arguments)
+        .await?;
+    let site = approval.site.as_str();
+    let drawn = changes::stretch(&mut db, site, all, &bound.digest, from as usize).await?;
+    let diffs = drawn.ok_or_else(|| {
+        Refusal::new(
+            Code::Internal,
+            "The stored records do not give the list that was bound. Ask the operator to run `cloudhal verify`.",
+        )
+    })?;
+    let step = limits::CARD_NODES_MAX as i64;
+    Ok(ChangesView {
+        approval: id.clone(),
+        sentence: approval.card.sentence.clone(),
+        before: (from > 0).then(|| (from - step).max(0)),
+        after: (from + step < bound.total).then_some(from + step),
+        from,
+        total: bound.total,
+        diffs,
+    })
+}
+
 /// One side of a listed change, rendered for a sandboxed frame.
 pub async fn preview(
     engine: &Engine,
@@ -383,6 +422,7 @@ async fn site_row(engine: &Engine, site: StoredSite, role: Role) -> Result<SiteR
         site.live_version.unwrap_or(0),
         newest,
         since,
+        site.state_rev,
     )
     .await?;
     let waiting = approvals_sql::waiting_for(db, None, Some(&site.id), engine.now()).await?;
@@ -746,7 +786,7 @@ pub async fn journal(
         }
         None => {
             return Err(Refusal::new(
-                cloudhal_domain::code::Code::Forbidden,
+                Code::Forbidden,
                 "Only an owner of the workspace sees the whole journal. Open it from one of your sites.",
             ));
         }

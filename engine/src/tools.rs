@@ -19,12 +19,12 @@ use crate::{
     agents::Caller,
     authority::{Author, Authority},
     sites::LockedSite,
-    store::{Connection, Fail, Tx, sites::SiteRow},
+    store::{Connection, Fail, Tx, sites::SiteRow, versions::DifferenceRow},
 };
 use async_trait::async_trait;
 use cloudhal_domain::{
     canonical::Fault,
-    card::{Asker, Card},
+    card::{Asker, Card, CardSite},
     code::{Code, Refusal},
     id::SiteId,
     tool::{Annotations, Effect, ToolSpec},
@@ -76,6 +76,13 @@ pub trait GatedTool: Describe {
         asker: Asker,
         args: &Self::Args,
     ) -> Result<Card, Fail>;
+    /// The whole list of changes that a card binds, for the site as that card has it: the same at any later time, since a
+    /// card lists only the first of a long one.
+    async fn differences(
+        db: &mut Connection,
+        site: &CardSite,
+        args: &Self::Args,
+    ) -> Result<Vec<DifferenceRow>, Fail>;
     async fn run(
         tx: &mut Tx,
         site: &mut LockedSite,
@@ -393,6 +400,12 @@ pub trait Gated: Send + Sync {
         asker: Asker,
         args: &Value,
     ) -> Result<Card, Fail>;
+    async fn differences(
+        &self,
+        db: &mut Connection,
+        site: &CardSite,
+        args: &Value,
+    ) -> Result<Vec<DifferenceRow>, Fail>;
     async fn run(
         &self,
         tx: &mut Tx,
@@ -418,6 +431,15 @@ impl<T: GatedTool> Gated for ErasedGated<T> {
         T::card(db, site, asker, &typed(args.clone())?).await
     }
 
+    async fn differences(
+        &self,
+        db: &mut Connection,
+        site: &CardSite,
+        args: &Value,
+    ) -> Result<Vec<DifferenceRow>, Fail> {
+        T::differences(db, site, &typed(args.clone())?).await
+    }
+
     async fn run(
         &self,
         tx: &mut Tx,
@@ -430,8 +452,8 @@ impl<T: GatedTool> Gated for ErasedGated<T> {
 }
 
 /// The site as a card shows it.
-pub(crate) fn card_site(row: &SiteRow) -> cloudhal_domain::card::CardSite {
-    cloudhal_domain::card::CardSite {
+pub(crate) fn card_site(row: &SiteRow) -> CardSite {
+    CardSite {
         id: SiteId::new(&row.id),
         slug: row.slug.clone(),
         title: row.title.clone(),

@@ -289,8 +289,31 @@ fn changes(view: &ApprovalView) -> AnyView {
         <section id="changes" aria-labelledby="changes-title">
             <h2 id="changes-title" class="sr">"What changes"</h2>
             {summary}
+            {rest(view)}
             {list}
         </section>
+    }
+    .into_any()
+}
+
+/// A long change is listed in stretches; the digest below binds them all.
+fn rest(view: &ApprovalView) -> AnyView {
+    let Some(changes) = &view.record.card.changes else {
+        return ().into_any();
+    };
+    let listed = changes.nodes.len() as i64;
+    if changes.total <= listed {
+        return ().into_any();
+    }
+    let said = format!(
+        "The first {} changes are listed here, {} more on pages of their own.",
+        words::digits(listed),
+        words::digits(changes.total - listed)
+    );
+    view! {
+        <p class="banner calm">
+            <span>{said} " " <a href=link::changes(&view.record.id, listed)>"Read on"</a></span>
+        </p>
     }
     .into_any()
 }

@@ -15,7 +15,6 @@ pub fn summary(changes: &Changes) -> AnyView {
     let words = words_changed(changes.words_added, changes.words_removed);
     let with = changes.compared_with.trim_start_matches("compared with ");
     let compared = format!("compared with {with}");
-    let unlisted = changes.total - changes.nodes.len() as i64;
     view! {
         <div class="summary">
             {chip(changes.edited, "edited")}
@@ -24,11 +23,6 @@ pub fn summary(changes: &Changes) -> AnyView {
             {(!words.is_empty()).then(|| view! { <span class="chip num">{words}</span> })}
             <span class="hush small">{compared}</span>
         </div>
-        {(unlisted > 0).then(|| view! {
-            <p class="banner calm">
-                <span>{format!("The first {} changes are listed. {} more belong to it; the digest below binds them all.", changes.nodes.len(), words::digits(unlisted))}</span>
-            </p>
-        })}
     }
     .into_any()
 }

@@ -268,6 +268,34 @@ pub async fn levels(
     Ok(usize::try_from(deepest).unwrap_or(1))
 }
 
+/// A node with everything under it, id, revision and hash, as the draft stood at the counter `as_of`. Costs what the site
+/// holds; asked for long lists alone.
+pub async fn subtree_as_of(
+    db: impl Executor<'_, Database = Any>,
+    site: &str,
+    node: &str,
+    as_of: i64,
+) -> Result<Vec<(String, i64, String)>, StoreError> {
+    let sql = "with recursive heads (id, rev) as (
+            select r.node_id, max(r.rev) from node_revisions r where r.site_id = $2 and r.state_rev <= $3 group by r.node_id
+        ),
+        stood (id, parent, rev, hash) as (
+            select r.node_id, r.parent, r.rev, r.hash from heads h join node_revisions r on r.node_id = h.id and r.rev = h.rev where r.removed = 0
+        ),
+        tree (id, rev, hash) as (
+            select s.id, s.rev, s.hash from stood s where s.id = $1
+            union all
+            select s.id, s.rev, s.hash from tree join stood s on s.parent = tree.id
+        )
+        select id, rev, hash from tree";
+    Ok(sqlx::query_as(sql)
+        .bind(node)
+        .bind(site)
+        .bind(as_of)
+        .fetch_all(db)
+        .await?)
+}
+
 /// The node's ancestors from the top down, itself last; removed ones too, so that a removed page still has its address.
 pub async fn lineage(
     db: impl Executor<'_, Database = Any>,

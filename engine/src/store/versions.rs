@@ -129,17 +129,36 @@ pub async fn publish(tx: &mut Tx, site: &str, version: i64, since: i64) -> Resul
     Ok(())
 }
 
-/// Where the draft differs from `version` (0 for "nothing is live"). `newest` is the newest version and `since` the
-/// draft's counter when it was published; both bound what has to be looked at.
+/// The newest version that existed when the site's counter stood at `state_rev`.
+pub async fn newest_as_of(
+    db: impl Executor<'_, Database = Any>,
+    site: &str,
+    state_rev: i64,
+) -> Result<Option<VersionRow>, StoreError> {
+    let sql = select!("where site_id = $1 and state_rev <= $2 order by version desc limit 1");
+    Ok(sqlx::query_as(sql)
+        .bind(site)
+        .bind(state_rev)
+        .fetch_optional(db)
+        .await?)
+}
+
+/// Where the draft, as it stood at the counter `as_of`, differs from `version` (0 for "nothing is live"). `newest` is the
+/// newest version there was and `since` the counter when it was published; both bound what has to be looked at. Read from
+/// what never changes, so the answer is the same at any later time.
 pub async fn draft_differences(
     db: impl Executor<'_, Database = Any>,
     site: &str,
     version: i64,
     newest: i64,
     since: i64,
+    as_of: i64,
 ) -> Result<Vec<DifferenceRow>, StoreError> {
-    let sql = "with touched (id) as (
-            select n.id from nodes n where n.site_id = $1 and n.state_rev > $4
+    let sql = "with heads (id, rev) as (
+            select r.node_id, max(r.rev) from node_revisions r where r.site_id = $1 and r.state_rev > $4 and r.state_rev <= $5 group by r.node_id
+        ),
+        touched (id) as (
+            select h.id from heads h
             union
             select p.node_id from published p where p.site_id = $1 and p.from_version > $2 and p.from_version <= $3
             union
@@ -149,7 +168,9 @@ pub async fn draft_differences(
         from touched t
         left join published b on b.node_id = t.id and b.from_version <= $2 and (b.to_version is null or b.to_version > $2)
         left join node_revisions br on br.node_id = b.node_id and br.rev = b.rev
-        left join nodes a on a.id = t.id and a.deleted_at is null
+        left join heads h on h.id = t.id
+        left join published n on n.node_id = t.id and n.from_version <= $3 and (n.to_version is null or n.to_version > $3)
+        left join node_revisions a on a.node_id = t.id and a.rev = coalesce(h.rev, n.rev) and a.removed = 0
         where (b.rev is not null or a.rev is not null) and (b.rev is null or a.rev is null or b.rev <> a.rev)
         order by t.id";
     Ok(sqlx::query_as(sql)
@@ -157,6 +178,7 @@ pub async fn draft_differences(
         .bind(version)
         .bind(newest)
         .bind(since)
+        .bind(as_of)
         .fetch_all(db)
         .await?)
 }

@@ -9,7 +9,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use cloudhal_domain::{
-    card::{Asker, Card, Fact, Risk},
+    card::{Asker, Card, CardSite, Fact, Risk},
     code::Refusal,
     id::{NodeId, SiteId},
     tool::Annotations,
@@ -68,6 +68,26 @@ impl GatedTool for Delete {
         }
     }
 
+    async fn differences(
+        db: &mut Connection,
+        site: &CardSite,
+        args: &Args,
+    ) -> Result<Vec<DifferenceRow>, Fail> {
+        let Some(node) = &args.node else {
+            return Ok(Vec::new());
+        };
+        let gone = |(node_id, rev, hash)| DifferenceRow {
+            node_id,
+            before_rev: Some(rev),
+            before_hash: Some(hash),
+            after_rev: None,
+            after_hash: None,
+        };
+        let (id, as_of) = (site.id.as_str(), site.state_rev);
+        let rows = nodes_sql::subtree_as_of(db, id, node.as_str(), as_of).await?;
+        Ok(rows.into_iter().map(gone).collect())
+    }
+
     async fn run(
         tx: &mut Tx,
         site: &mut LockedSite,
@@ -99,26 +119,18 @@ async fn node_card(
     asker: Asker,
     node: &NodeId,
 ) -> Result<Card, Fail> {
-    let rows = nodes_sql::subtree(&mut *db, &row.id, node.as_str()).await?;
-    let Some(top) = rows.first() else {
+    let top = nodes_sql::get(&mut *db, &row.id, node.as_str()).await?;
+    let Some(top) = top else {
         return Err(Refusal::not_found("node").into());
     };
-    let (kind, title) = (top.kind.clone(), top.title.clone());
-    let below = rows.len() as i64 - 1;
-    let gone = |n: nodes_sql::NodeRow| DifferenceRow {
-        node_id: n.id,
-        before_rev: Some(n.rev),
-        before_hash: Some(n.hash),
-        after_rev: None,
-        after_hash: None,
+    let (kind, title) = (top.kind, top.title);
+    let args = Args {
+        site: SiteId::new(&row.id),
+        node: Some(node.clone()),
     };
-    let changes = changes::describe(
-        db,
-        &row.id,
-        rows.into_iter().map(gone).collect(),
-        "compared with the draft",
-    )
-    .await?;
+    let differences = Delete::differences(&mut *db, &card_site(row), &args).await?;
+    let below = differences.len() as i64 - 1;
+    let changes = changes::describe(db, &row.id, differences, "compared with the draft").await?;
     let and_below = if below > 0 {
         format!(" and {} under it", counted(below, "node", "nodes"))
     } else {

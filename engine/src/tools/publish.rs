@@ -5,11 +5,15 @@ use crate::{
     authority::Authority,
     changes,
     sites::{self, LockedSite},
-    store::{Connection, Fail, Tx, sites::SiteRow, versions as sql},
+    store::{
+        Connection, Fail, Tx,
+        sites::SiteRow,
+        versions::{self as sql, DifferenceRow},
+    },
 };
 use async_trait::async_trait;
 use cloudhal_domain::{
-    card::{Asker, Card, Changes, Fact, Risk},
+    card::{Asker, Card, CardSite, Changes, Fact, Risk},
     id::SiteId,
     tool::Annotations,
 };
@@ -55,18 +59,16 @@ impl GatedTool for Publish {
         db: &mut Connection,
         row: &SiteRow,
         asker: Asker,
-        _: &Args,
+        args: &Args,
     ) -> Result<Card, Fail> {
         sites::check_publishable(row)?;
-        let newest = sites::newest_version(db, row).await?;
-        let (number, since) = newest.as_ref().map_or((0, 0), |v| (v.version, v.state_rev));
-        let live = row.live_version.unwrap_or(0);
-        let differences = sql::draft_differences(&mut *db, &row.id, live, number, since).await?;
+        let (newest, live) = (row.next_version - 1, row.live_version.unwrap_or(0));
+        let differences = Self::differences(&mut *db, &card_site(row), args).await?;
         let changes =
             changes::describe(db, &row.id, differences, "compared with what is live").await?;
         let mut facts = Vec::new();
-        if row.live_version.is_some() && live != number {
-            facts.push(Fact { label: "Rolled back".into(), value: format!("Version {live} is live, but version {number} is newer. The changes below are against what is live.") });
+        if row.live_version.is_some() && live != newest {
+            facts.push(Fact { label: "Rolled back".into(), value: format!("Version {live} is live, but version {newest} is newer. The changes below are against what is live.") });
         }
         Ok(Card {
             sentence: sentence(&row.title, row.live_version, &changes),
@@ -83,6 +85,18 @@ impl GatedTool for Publish {
             facts,
             changes: Some(changes),
         })
+    }
+
+    async fn differences(
+        db: &mut Connection,
+        site: &CardSite,
+        _: &Args,
+    ) -> Result<Vec<DifferenceRow>, Fail> {
+        let (id, as_of) = (site.id.as_str(), site.state_rev);
+        let newest = sql::newest_as_of(&mut *db, id, as_of).await?;
+        let (newest, since) = newest.map_or((0, 0), |v| (v.version, v.state_rev));
+        let live = site.live_version.unwrap_or(0);
+        Ok(sql::draft_differences(db, id, live, newest, since, as_of).await?)
     }
 
     async fn run(

@@ -5,11 +5,15 @@ use crate::{
     authority::Authority,
     changes,
     sites::{self, LockedSite},
-    store::{Connection, Fail, Tx, sites::SiteRow, versions as sql},
+    store::{
+        Connection, Fail, Tx,
+        sites::SiteRow,
+        versions::{self as sql, DifferenceRow},
+    },
 };
 use async_trait::async_trait;
 use cloudhal_domain::{
-    card::{Asker, Card, Fact, Risk, day},
+    card::{Asker, Card, CardSite, Fact, Risk, day},
     id::SiteId,
     time::Timestamp,
     tool::Annotations,
@@ -60,7 +64,7 @@ impl GatedTool for Rollback {
     ) -> Result<Card, Fail> {
         let target = sites::check_rollback(db, row, args.version).await?;
         let live = row.live_version.unwrap_or(0);
-        let differences = sql::differences(&mut *db, &row.id, live, args.version).await?;
+        let differences = Self::differences(&mut *db, &card_site(row), args).await?;
         let changes =
             changes::describe(db, &row.id, differences, "compared with what is live").await?;
         Ok(Card {
@@ -83,6 +87,15 @@ impl GatedTool for Rollback {
             }],
             changes: Some(changes),
         })
+    }
+
+    async fn differences(
+        db: &mut Connection,
+        site: &CardSite,
+        args: &Args,
+    ) -> Result<Vec<DifferenceRow>, Fail> {
+        let live = site.live_version.unwrap_or(0);
+        Ok(sql::differences(db, site.id.as_str(), live, args.version).await?)
     }
 
     async fn run(

@@ -1,13 +1,13 @@
 //! Once (DESIGN §4, rule 6): through races, through failures of the effect and of the machinery.
 
 use crate::support::*;
-use cloudhal_domain::card::{Asker, Card};
+use cloudhal_domain::card::{Asker, Card, CardSite};
 use cloudhal_engine::{
     approvals,
     authority::Authority,
     gate::CallRequest,
     sites::LockedSite,
-    store::{Connection, Fail, Tx, sites::SiteRow},
+    store::{Connection, Fail, Tx, sites::SiteRow, versions::DifferenceRow},
     tools::Gated,
 };
 use std::sync::Arc;
@@ -294,6 +294,15 @@ impl Gated for PublishesAndRefuses {
         _: &Value,
     ) -> Result<Card, Fail> {
         Err(Refusal::not_found("card").into())
+    }
+
+    async fn differences(
+        &self,
+        _: &mut Connection,
+        _: &CardSite,
+        _: &Value,
+    ) -> Result<Vec<DifferenceRow>, Fail> {
+        Err(Refusal::not_found("list of changes").into())
     }
 
     async fn run(

@@ -1,11 +1,14 @@
 //! Versions: a publish writes what changed, any version reads back exactly, a rollback never touches the draft.
 
 use crate::support::*;
+use cloudhal_domain::id::ApprovalId;
+use cloudhal_engine::{authority::Author, studio};
 use std::collections::BTreeMap;
 
 on_both! {
     a_publish_writes_only_what_changed,
     any_version_reads_back_exactly,
+    a_long_change_can_be_read_to_its_end_at_any_later_time,
     a_rollback_moves_the_pointer_and_never_the_draft,
     a_publish_after_a_rollback_follows_the_newest_version,
     a_rollback_to_what_is_live_or_unknown_is_refused,
@@ -35,6 +38,91 @@ async fn a_publish_writes_only_what_changed(world: World) {
     scene.ada.act("delete", delete).await.unwrap();
     scene.publish().await;
     assert_eq!(rows().await, 35, "a removal only closes");
+}
+
+/// A card lists the first changes and binds them all: the others are drawn again from what never changes.
+async fn a_long_change_can_be_read_to_its_end_at_any_later_time(world: World) {
+    const MANY: usize = 230;
+    let scene = world.scene().await;
+    let page = |at: usize| sites::NewNode {
+        path: vec!["archive".to_owned(), format!("page-{at}")],
+        kind: "entry".into(),
+        title: format!("Page {at}"),
+        position: at as i64,
+        body: format!("Text {at}."),
+        fields: Map::new(),
+    };
+    let archive = sites::NewNode {
+        path: vec!["archive".to_owned()],
+        kind: "collection".into(),
+        ..page(0)
+    };
+    let nodes = std::iter::once(archive)
+        .chain((0..MANY).map(page))
+        .collect();
+    let by = Author::person(scene.ada.person());
+    sites::fill(world.engine(), &scene.site, by, nodes)
+        .await
+        .unwrap();
+    let total = 4 + 1 + MANY as i64;
+
+    let all = async |id: &ApprovalId, total: i64| {
+        let (mut from, mut seen) = (Some(0), std::collections::BTreeSet::new());
+        while let Some(at) = from {
+            let view = studio::changes(world.engine(), scene.ada.person(), id, at)
+                .await
+                .unwrap();
+            assert_eq!(view.total, total);
+            seen.extend(view.diffs.into_iter().map(|d| d.change.node));
+            from = view.after;
+        }
+        assert_eq!(seen.len() as i64, total);
+    };
+    let first = scene
+        .bot
+        .call("publish", json!({"site": scene.site}))
+        .await
+        .pending()
+        .approval_id;
+    all(&first, total).await;
+    scene.ada.approve(&first).await.unwrap();
+    let redeemed = scene
+        .bot
+        .call_with(&first, "publish", json!({"site": scene.site}))
+        .await;
+    redeemed.ok();
+
+    let archive = world.node(&scene.site, "archive").await;
+    let asked = json!({"site": scene.site, "node": archive});
+    let delete = scene
+        .bot
+        .call("delete", asked.clone())
+        .await
+        .pending()
+        .approval_id;
+    all(&delete, 1 + MANY as i64).await;
+    scene.ada.act("delete", asked).await.unwrap();
+    let second = scene
+        .bot
+        .call("publish", json!({"site": scene.site}))
+        .await
+        .pending()
+        .approval_id;
+    all(&second, 1 + MANY as i64).await;
+    scene.publish().await;
+    let back = scene
+        .bot
+        .call("rollback", json!({"site": scene.site, "version": 1}))
+        .await
+        .pending()
+        .approval_id;
+    scene.edit("Much later.").await;
+
+    // All of them are over, and each can still be read whole.
+    all(&first, total).await;
+    all(&delete, 1 + MANY as i64).await;
+    all(&second, 1 + MANY as i64).await;
+    all(&back, 1 + MANY as i64).await;
 }
 
 /// A version as (path of ids and slugs, revision), read as an export reads it.
