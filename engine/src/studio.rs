@@ -1,13 +1,10 @@
 //! What the Studio's screens show, as one question each. Reading only; whoever may not see a thing gets "not found".
 
 use crate::{
-    Engine, approvals,
-    authority::Author,
-    changes,
+    Engine, changes,
     people::{self, Person},
     store::{
-        agents as agents_sql, approvals as approvals_sql,
-        journal::{self as journal_sql, EntryRow},
+        agents as agents_sql, approvals as approvals_sql, journal as journal_sql,
         nodes::{self as nodes_sql, NodeRow as StoredNode, RevisionRow as StoredRevision},
         sites::{self as sites_sql, SiteRow as StoredSite},
         versions as versions_sql,
@@ -15,13 +12,12 @@ use crate::{
     tools::Run,
 };
 use cloudhal_domain::{
-    approval::{Approval, Status},
-    canonical,
+    approval::Status,
     card::{Asker, Card, Change, NodeChange, RevisionRef, Risk},
-    code::{Code, Refusal},
+    code::Refusal,
     digest::Digest,
     id::{AgentId, ApprovalId, NodeId, SiteId},
-    limits, link,
+    limits,
     role::Role,
     time::Timestamp,
     tool::{CallerKind, Surface},
@@ -29,10 +25,15 @@ use cloudhal_domain::{
 };
 use serde_json::{Value, json};
 
-pub use crate::store::approvals::Filter;
+mod journal;
+mod request;
 
-/// Listed on the approval page; the rest of a larger change is counted and bound by its digest.
-const DIFFS_MAX: usize = limits::CARD_NODES_MAX;
+pub use crate::store::approvals::Filter;
+pub use journal::journal;
+pub use request::{approval, changes, preview};
+
+use journal::journal_row;
+
 const HISTORY_MAX: i64 = 50;
 const RECENT_MAX: i64 = 8;
 
@@ -174,188 +175,6 @@ fn inbox_row(row: approvals_sql::ListRow) -> Option<InboxRow> {
         changed_at: row.changed_at.map(Timestamp),
         outcome: row.outcome,
     })
-}
-
-pub async fn approval(
-    engine: &Engine,
-    person: &Person,
-    id: &ApprovalId,
-) -> Result<ApprovalView, Refusal> {
-    let (db, now) = (engine.store().read(), engine.now());
-    let approval = approvals::for_person(engine, person, id).await?.approval;
-    let role = people::role_on(engine, person, &approval.site).await?;
-    let standing = approval.standing(now);
-    let mut earlier = Vec::new();
-    for other in approvals_sql::same_call(db, &approval, 5).await? {
-        earlier.extend(
-            approvals_sql::list_one(db, &other, now)
-                .await?
-                .and_then(inbox_row),
-        );
-    }
-    earlier.retain(|row| row.requested_at <= approval.requested_at);
-    // What was approved and ran has its own end to show; only one that came to nothing points on.
-    let newer = if standing.is_open() || standing == Status::Redeemed {
-        None
-    } else {
-        approvals_sql::newer_open(db, &approval, now)
-            .await?
-            .map(ApprovalId::new)
-    };
-    let journal = journal_sql::of_approval(db, id.as_str()).await?;
-    Ok(ApprovalView {
-        arguments_text: canonical::text(&approval.arguments),
-        may_decide: role.is_some_and(Role::may_decide),
-        own_agent: approval
-            .card
-            .asker
-            .owner
-            .as_ref()
-            .is_some_and(|owner| owner.id == *person.id()),
-        diffs: diffs(engine, &approval).await?,
-        changed: if standing == Status::Voided {
-            changed(engine, &approval).await?
-        } else {
-            Vec::new()
-        },
-        newer,
-        earlier,
-        live_url: (standing == Status::Redeemed)
-            .then(|| engine.live_url(&approval.card.site.slug, "")),
-        journal: journal.iter().map(journal_row).collect(),
-        record: approval.record(now, engine.approval_url(id)),
-    })
-}
-
-async fn diffs(engine: &Engine, approval: &Approval) -> Result<Vec<NodeDiff>, Refusal> {
-    let Some(all) = &approval.card.changes else {
-        return Ok(Vec::new());
-    };
-    let mut diffs = Vec::new();
-    for change in all.nodes.iter().take(DIFFS_MAX) {
-        let old = revision(
-            engine,
-            approval.site.as_str(),
-            &change.node,
-            change.before.as_ref(),
-        )
-        .await?;
-        let new = revision(
-            engine,
-            approval.site.as_str(),
-            &change.node,
-            change.after.as_ref(),
-        )
-        .await?;
-        diffs.push(changes::node_diff(
-            change.clone(),
-            old.as_ref(),
-            new.as_ref(),
-        ));
-    }
-    Ok(diffs)
-}
-
-async fn revision(
-    engine: &Engine,
-    site: &str,
-    node: &NodeId,
-    side: Option<&RevisionRef>,
-) -> Result<Option<StoredRevision>, Refusal> {
-    match side {
-        Some(side) => {
-            Ok(nodes_sql::revision(engine.store().read(), site, node.as_str(), side.rev).await?)
-        }
-        None => Ok(None),
-    }
-}
-
-async fn changed(engine: &Engine, approval: &Approval) -> Result<Vec<ChangedNode>, Refusal> {
-    let (db, site) = (engine.store().read(), approval.site.as_str());
-    let mut changed = Vec::new();
-    for node in nodes_sql::changed_since(db, site, approval.state_rev, 20).await? {
-        let path = changes::path_of(&nodes_sql::lineage(db, site, &node.id).await?);
-        let what = if node.deleted_at.is_some() {
-            "removed"
-        } else if node.rev == 1 {
-            "added"
-        } else {
-            "edited"
-        };
-        changed.push(ChangedNode {
-            title: node.title,
-            path,
-            what: what.into(),
-        });
-    }
-    Ok(changed)
-}
-
-/// The changes that a card does not list, a stretch at a time: drawn again from what never changes, and only if they are what
-/// the card's digest binds.
-pub async fn changes(
-    engine: &Engine,
-    person: &Person,
-    id: &ApprovalId,
-    from: i64,
-) -> Result<ChangesView, Refusal> {
-    let approval = approvals::for_person(engine, person, id).await?.approval;
-    let missing = || Refusal::not_found("list of changes");
-    let bound = approval.card.changes.as_ref().ok_or_else(missing)?;
-    let Run::Gated(gated) = &engine.tools().get(&approval.tool)?.run else {
-        return Err(missing());
-    };
-    let from = from.clamp(0, bound.total);
-    let mut db = engine.store().reader().await?;
-    let all = gated
-        .differences(&mut db, &approval.card.site, &approval.arguments)
-        .await?;
-    let site = approval.site.as_str();
-    let drawn = changes::stretch(&mut db, site, all, &bound.digest, from as usize).await?;
-    let diffs = drawn.ok_or_else(|| {
-        Refusal::new(
-            Code::Internal,
-            "The stored records do not give the list that was bound. Ask the operator to run `cloudhal verify`.",
-        )
-    })?;
-    let step = limits::CARD_NODES_MAX as i64;
-    Ok(ChangesView {
-        approval: id.clone(),
-        sentence: approval.card.sentence.clone(),
-        before: (from > 0).then(|| (from - step).max(0)),
-        after: (from + step < bound.total).then_some(from + step),
-        from,
-        total: bound.total,
-        diffs,
-    })
-}
-
-/// One side of a listed change, rendered for a sandboxed frame.
-pub async fn preview(
-    engine: &Engine,
-    person: &Person,
-    id: &ApprovalId,
-    node: &NodeId,
-    side: link::Side,
-) -> Result<String, Refusal> {
-    let approval = approvals::for_person(engine, person, id).await?.approval;
-    let change = approval
-        .card
-        .changes
-        .as_ref()
-        .and_then(|c| c.nodes.iter().find(|n| n.node == *node))
-        .ok_or_else(|| Refusal::not_found("page"))?;
-    let reference = match side {
-        link::Side::Before => change.before.as_ref(),
-        link::Side::After => change.after.as_ref(),
-    };
-    let revision = revision(engine, approval.site.as_str(), node, reference)
-        .await?
-        .ok_or_else(|| Refusal::not_found("page"))?;
-    let site = sites_sql::by_id(engine.store().read(), &approval.site)
-        .await?
-        .ok_or_else(|| Refusal::not_found("site"))?;
-    Ok(crate::published::preview(&site, &change.path, &revision))
 }
 
 /// A node of the draft, rendered for a sandboxed frame.
@@ -755,127 +574,4 @@ pub async fn agents(engine: &Engine, person: &Person) -> Result<AgentsView, Refu
         agents,
         mcp_url: engine.mcp_url(),
     })
-}
-
-/// A site's chain, or, for a workspace owner, everything.
-pub async fn journal(
-    engine: &Engine,
-    person: &Person,
-    site: Option<String>,
-    cursor: Option<String>,
-) -> Result<JournalPage, Refusal> {
-    let db = engine.store().read();
-    let limit = limits::PAGE_ITEMS_DEFAULT;
-    let bad_cursor = || crate::sites::invalid("/cursor", "this is not a cursor of an earlier page");
-    let mut rows = match &site {
-        Some(slug) => {
-            let (site, _) = site_of(engine, person, slug).await?;
-            let before = cursor
-                .map(|c| c.parse().map_err(|_| bad_cursor()))
-                .transpose()?
-                .unwrap_or(i64::MAX);
-            journal_sql::recent(db, &site.id, before, limit + 1).await?
-        }
-        None if person.is_workspace_owner() => {
-            let place = cursor
-                .as_deref()
-                .map(|c| parse_place(c).ok_or_else(bad_cursor))
-                .transpose()?;
-            journal_sql::recent_everywhere(db, place.unwrap_or((i64::MAX, "", 0)), limit + 1)
-                .await?
-        }
-        None => {
-            return Err(Refusal::new(
-                Code::Forbidden,
-                "Only an owner of the workspace sees the whole journal. Open it from one of your sites.",
-            ));
-        }
-    };
-    let more = rows.len() as i64 > limit;
-    rows.truncate(limit as usize);
-    let next_cursor = rows.last().filter(|_| more).map(|row| {
-        if site.is_some() {
-            row.seq.to_string()
-        } else {
-            format!("{}.{}.{}", row.at, row.chain, row.seq)
-        }
-    });
-    Ok(JournalPage {
-        rows: rows.iter().map(journal_row).collect(),
-        next_cursor,
-    })
-}
-
-fn parse_place(text: &str) -> Option<(i64, &str, i64)> {
-    let mut parts = text.split('.');
-    Some((
-        parts.next()?.parse().ok()?,
-        parts.next()?,
-        parts.next()?.parse().ok()?,
-    ))
-}
-
-fn journal_row(row: &EntryRow) -> JournalRow {
-    let body: Value = serde_json::from_str(&row.body).unwrap_or(Value::Null);
-    JournalRow {
-        seq: row.seq,
-        at: Timestamp(row.at),
-        kind: row.kind.clone(),
-        actor: if row.actor == Author::system().key {
-            Author::system().name
-        } else {
-            row.actor_name.clone()
-        },
-        sentence: journal_sentence(&row.kind, &body),
-        site: (row.chain != crate::journal::WORKSPACE).then(|| SiteId::new(&row.chain)),
-        approval: row.approval_id.as_deref().map(ApprovalId::new),
-        hash: row.hash.clone(),
-    }
-}
-
-/// One line of the journal as a person reads it, after the name of whoever did it.
-fn journal_sentence(kind: &str, body: &Value) -> String {
-    let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
-    let act = || match text("tool") {
-        "publish" => "publish the site".to_owned(),
-        "rollback" => "roll the site back".to_owned(),
-        "delete" => "delete".to_owned(),
-        other => other.replace('-', " "),
-    };
-    match kind {
-        "approval.requested" => {
-            let door = Surface::from_text(text("surface")).map_or("", Surface::in_words);
-            format!("asked to {}, {door}", act())
-        }
-        "approval.decided" if text("verdict") == "approve" => {
-            format!("approved the request to {}", act())
-        }
-        "approval.decided" => format!("denied the request to {}", act()),
-        "approval.redeemed" if text("outcome") == "succeeded" => {
-            format!("ran the approved request to {}", act())
-        }
-        "approval.redeemed" => format!("ran the approved request to {}, and it failed", act()),
-        "approval.voided" => match text("cause") {
-            "state_changed" => "changed the site, which voided a request".into(),
-            "tool_changed" => "voided a request: the tool changed".into(),
-            "restored" => "voided a request: the database was restored".into(),
-            _ => "voided a request: somebody's access was taken away".into(),
-        },
-        "approval.expired" => "closed a request whose time ran out".into(),
-        "approval.cancelled" => "withdrew the request".into(),
-        "tool.ran" => format!("chose to {}, by hand", act()),
-        "site.created" => format!("created the site {}", text("title")),
-        "site.imported" => {
-            let pages = body.get("nodes").and_then(Value::as_i64).unwrap_or(0);
-            format!("imported {pages} pages")
-        }
-        "site.deleted" => format!("deleted the site {}", text("title")),
-        "member.added" => format!("gave somebody the role {}", text("role")),
-        "person.added" => format!("added {}", text("name")),
-        "agent.added" => format!("added the agent {}", text("name")),
-        "signing_key.registered" => "made a node's signing key known".into(),
-        "key.revoked" => "revoked a key".into(),
-        "instance.restored" => "started a new epoch after a restore".into(),
-        other => other.replace('.', " "),
-    }
 }

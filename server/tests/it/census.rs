@@ -92,7 +92,7 @@ impl Scene {
             if route.path == "/_fn/{*name}" {
                 for function in reach::server_functions() {
                     let path = function.strip_prefix("POST ").unwrap().to_owned();
-                    let body = json!({"query": {}, "id": id, "slug": SLUG, "node": node, "site": null, "cursor": null});
+                    let body = json!({"query": {}, "id": id, "slug": SLUG, "node": node, "site": null, "cursor": null, "from": 0});
                     targets.push(Target {
                         method: Method::POST,
                         path,

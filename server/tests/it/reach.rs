@@ -208,5 +208,5 @@ fn the_scan_finds_what_is_there() {
     assert!(deciding.for_people);
     assert_eq!(deciding.methods, ["get", "post"].into());
     assert!(find("/_fn/{*name}").for_people);
-    assert_eq!(server_functions().len(), 9);
+    assert_eq!(server_functions().len(), 10);
 }

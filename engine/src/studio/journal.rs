@@ -1,0 +1,141 @@
+//! The journal as people read it.
+
+use super::site_of;
+use crate::{
+    Engine,
+    authority::Author,
+    people::Person,
+    store::journal::{self as journal_sql, EntryRow},
+};
+use cloudhal_domain::{
+    code::{Code, Refusal},
+    id::{ApprovalId, SiteId},
+    limits,
+    time::Timestamp,
+    tool::Surface,
+    view::{JournalPage, JournalRow},
+};
+use serde_json::Value;
+
+/// A site's chain, or, for a workspace owner, everything.
+pub async fn journal(
+    engine: &Engine,
+    person: &Person,
+    site: Option<String>,
+    cursor: Option<String>,
+) -> Result<JournalPage, Refusal> {
+    let db = engine.store().read();
+    let limit = limits::PAGE_ITEMS_DEFAULT;
+    let bad_cursor = || crate::sites::invalid("/cursor", "this is not a cursor of an earlier page");
+    let mut rows = match &site {
+        Some(slug) => {
+            let (site, _) = site_of(engine, person, slug).await?;
+            let before = cursor
+                .map(|c| c.parse().map_err(|_| bad_cursor()))
+                .transpose()?
+                .unwrap_or(i64::MAX);
+            journal_sql::recent(db, &site.id, before, limit + 1).await?
+        }
+        None if person.is_workspace_owner() => {
+            let place = cursor
+                .as_deref()
+                .map(|c| parse_place(c).ok_or_else(bad_cursor))
+                .transpose()?;
+            journal_sql::recent_everywhere(db, place.unwrap_or((i64::MAX, "", 0)), limit + 1)
+                .await?
+        }
+        None => {
+            return Err(Refusal::new(
+                Code::Forbidden,
+                "Only an owner of the workspace sees the whole journal. Open it from one of your sites.",
+            ));
+        }
+    };
+    let more = rows.len() as i64 > limit;
+    rows.truncate(limit as usize);
+    let next_cursor = rows.last().filter(|_| more).map(|row| {
+        if site.is_some() {
+            row.seq.to_string()
+        } else {
+            format!("{}.{}.{}", row.at, row.chain, row.seq)
+        }
+    });
+    Ok(JournalPage {
+        rows: rows.iter().map(journal_row).collect(),
+        next_cursor,
+    })
+}
+
+fn parse_place(text: &str) -> Option<(i64, &str, i64)> {
+    let mut parts = text.split('.');
+    Some((
+        parts.next()?.parse().ok()?,
+        parts.next()?,
+        parts.next()?.parse().ok()?,
+    ))
+}
+
+pub(super) fn journal_row(row: &EntryRow) -> JournalRow {
+    let body: Value = serde_json::from_str(&row.body).unwrap_or(Value::Null);
+    JournalRow {
+        seq: row.seq,
+        at: Timestamp(row.at),
+        kind: row.kind.clone(),
+        actor: if row.actor == Author::system().key {
+            Author::system().name
+        } else {
+            row.actor_name.clone()
+        },
+        sentence: journal_sentence(&row.kind, &body),
+        site: (row.chain != crate::journal::WORKSPACE).then(|| SiteId::new(&row.chain)),
+        approval: row.approval_id.as_deref().map(ApprovalId::new),
+        hash: row.hash.clone(),
+    }
+}
+
+/// One line of the journal as a person reads it, after the name of whoever did it.
+fn journal_sentence(kind: &str, body: &Value) -> String {
+    let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
+    let act = || match text("tool") {
+        "publish" => "publish the site".to_owned(),
+        "rollback" => "roll the site back".to_owned(),
+        "delete" => "delete".to_owned(),
+        other => other.replace('-', " "),
+    };
+    match kind {
+        "approval.requested" => {
+            let door = Surface::from_text(text("surface")).map_or("", Surface::in_words);
+            format!("asked to {}, {door}", act())
+        }
+        "approval.decided" if text("verdict") == "approve" => {
+            format!("approved the request to {}", act())
+        }
+        "approval.decided" => format!("denied the request to {}", act()),
+        "approval.redeemed" if text("outcome") == "succeeded" => {
+            format!("ran the approved request to {}", act())
+        }
+        "approval.redeemed" => format!("ran the approved request to {}, and it failed", act()),
+        "approval.voided" => match text("cause") {
+            "state_changed" => "changed the site, which voided a request".into(),
+            "tool_changed" => "voided a request: the tool changed".into(),
+            "restored" => "voided a request: the database was restored".into(),
+            _ => "voided a request: somebody's access was taken away".into(),
+        },
+        "approval.expired" => "closed a request whose time ran out".into(),
+        "approval.cancelled" => "withdrew the request".into(),
+        "tool.ran" => format!("chose to {}, by hand", act()),
+        "site.created" => format!("created the site {}", text("title")),
+        "site.imported" => {
+            let pages = body.get("nodes").and_then(Value::as_i64).unwrap_or(0);
+            format!("imported {pages} pages")
+        }
+        "site.deleted" => format!("deleted the site {}", text("title")),
+        "member.added" => format!("gave somebody the role {}", text("role")),
+        "person.added" => format!("added {}", text("name")),
+        "agent.added" => format!("added the agent {}", text("name")),
+        "signing_key.registered" => "made a node's signing key known".into(),
+        "key.revoked" => "revoked a key".into(),
+        "instance.restored" => "started a new epoch after a restore".into(),
+        other => other.replace('.', " "),
+    }
+}

@@ -1,0 +1,205 @@
+//! One request as its page shows it: the record, what would change, and what came of it.
+
+use super::{inbox_row, journal_row};
+use crate::{
+    Engine, approvals, changes as describing,
+    people::{self, Person},
+    store::{
+        approvals as approvals_sql, journal as journal_sql,
+        nodes::{self as nodes_sql, RevisionRow as StoredRevision},
+        sites as sites_sql,
+    },
+    tools::Run,
+};
+use cloudhal_domain::{
+    approval::{Approval, Status},
+    canonical,
+    card::RevisionRef,
+    code::{Code, Refusal},
+    id::{ApprovalId, NodeId},
+    limits, link,
+    role::Role,
+    view::{ApprovalView, ChangedNode, ChangesView, NodeDiff},
+};
+
+pub async fn approval(
+    engine: &Engine,
+    person: &Person,
+    id: &ApprovalId,
+) -> Result<ApprovalView, Refusal> {
+    let (db, now) = (engine.store().read(), engine.now());
+    let approval = approvals::for_person(engine, person, id).await?.approval;
+    let role = people::role_on(engine, person, &approval.site).await?;
+    let standing = approval.standing(now);
+    let mut earlier = Vec::new();
+    for other in approvals_sql::same_call(db, &approval, 5).await? {
+        earlier.extend(
+            approvals_sql::list_one(db, &other, now)
+                .await?
+                .and_then(inbox_row),
+        );
+    }
+    earlier.retain(|row| row.requested_at <= approval.requested_at);
+    // What was approved and ran has its own end to show; only one that came to nothing points on.
+    let newer = if standing.is_open() || standing == Status::Redeemed {
+        None
+    } else {
+        approvals_sql::newer_open(db, &approval, now)
+            .await?
+            .map(ApprovalId::new)
+    };
+    let journal = journal_sql::of_approval(db, id.as_str()).await?;
+    Ok(ApprovalView {
+        arguments_text: canonical::text(&approval.arguments),
+        may_decide: role.is_some_and(Role::may_decide),
+        own_agent: approval
+            .card
+            .asker
+            .owner
+            .as_ref()
+            .is_some_and(|owner| owner.id == *person.id()),
+        diffs: diffs(engine, &approval).await?,
+        changed: if standing == Status::Voided {
+            changed(engine, &approval).await?
+        } else {
+            Vec::new()
+        },
+        newer,
+        earlier,
+        live_url: (standing == Status::Redeemed)
+            .then(|| engine.live_url(&approval.card.site.slug, "")),
+        journal: journal.iter().map(journal_row).collect(),
+        record: approval.record(now, engine.approval_url(id)),
+    })
+}
+
+async fn diffs(engine: &Engine, approval: &Approval) -> Result<Vec<NodeDiff>, Refusal> {
+    let Some(all) = &approval.card.changes else {
+        return Ok(Vec::new());
+    };
+    let mut diffs = Vec::new();
+    for change in &all.nodes {
+        let old = revision(
+            engine,
+            approval.site.as_str(),
+            &change.node,
+            change.before.as_ref(),
+        )
+        .await?;
+        let new = revision(
+            engine,
+            approval.site.as_str(),
+            &change.node,
+            change.after.as_ref(),
+        )
+        .await?;
+        diffs.push(describing::node_diff(
+            change.clone(),
+            old.as_ref(),
+            new.as_ref(),
+        ));
+    }
+    Ok(diffs)
+}
+
+async fn revision(
+    engine: &Engine,
+    site: &str,
+    node: &NodeId,
+    side: Option<&RevisionRef>,
+) -> Result<Option<StoredRevision>, Refusal> {
+    match side {
+        Some(side) => {
+            Ok(nodes_sql::revision(engine.store().read(), site, node.as_str(), side.rev).await?)
+        }
+        None => Ok(None),
+    }
+}
+
+async fn changed(engine: &Engine, approval: &Approval) -> Result<Vec<ChangedNode>, Refusal> {
+    let (db, site) = (engine.store().read(), approval.site.as_str());
+    let mut changed = Vec::new();
+    for node in nodes_sql::changed_since(db, site, approval.state_rev, 20).await? {
+        let path = describing::path_of(&nodes_sql::lineage(db, site, &node.id).await?);
+        let what = if node.deleted_at.is_some() {
+            "removed"
+        } else if node.rev == 1 {
+            "added"
+        } else {
+            "edited"
+        };
+        changed.push(ChangedNode {
+            title: node.title,
+            path,
+            what: what.into(),
+        });
+    }
+    Ok(changed)
+}
+
+/// The changes that a card does not list, a stretch at a time: drawn again from what never changes, and only if they are what
+/// the card's digest binds.
+pub async fn changes(
+    engine: &Engine,
+    person: &Person,
+    id: &ApprovalId,
+    from: i64,
+) -> Result<ChangesView, Refusal> {
+    let approval = approvals::for_person(engine, person, id).await?.approval;
+    let missing = || Refusal::not_found("list of changes");
+    let bound = approval.card.changes.as_ref().ok_or_else(missing)?;
+    let Run::Gated(gated) = &engine.tools().get(&approval.tool)?.run else {
+        return Err(missing());
+    };
+    let from = from.clamp(0, bound.total);
+    let mut db = engine.store().reader().await?;
+    let all = gated
+        .differences(&mut db, &approval.card.site, &approval.arguments)
+        .await?;
+    let site = approval.site.as_str();
+    let drawn = describing::stretch(&mut db, site, all, &bound.digest, from as usize).await?;
+    let diffs = drawn.ok_or_else(|| {
+        Refusal::new(
+            Code::Internal,
+            "The stored records do not give the list that was bound. Ask the operator to run `cloudhal verify`.",
+        )
+    })?;
+    let step = limits::CARD_NODES_MAX as i64;
+    Ok(ChangesView {
+        approval: id.clone(),
+        sentence: approval.card.sentence.clone(),
+        before: (from > 0).then(|| (from - step).max(0)),
+        after: (from + step < bound.total).then_some(from + step),
+        from,
+        total: bound.total,
+        diffs,
+    })
+}
+
+/// One side of a listed change, rendered for a sandboxed frame.
+pub async fn preview(
+    engine: &Engine,
+    person: &Person,
+    id: &ApprovalId,
+    node: &NodeId,
+    side: link::Side,
+) -> Result<String, Refusal> {
+    let approval = approvals::for_person(engine, person, id).await?.approval;
+    let change = approval
+        .card
+        .changes
+        .as_ref()
+        .and_then(|c| c.nodes.iter().find(|n| n.node == *node))
+        .ok_or_else(|| Refusal::not_found("page"))?;
+    let reference = match side {
+        link::Side::Before => change.before.as_ref(),
+        link::Side::After => change.after.as_ref(),
+    };
+    let revision = revision(engine, approval.site.as_str(), node, reference)
+        .await?
+        .ok_or_else(|| Refusal::not_found("page"))?;
+    let site = sites_sql::by_id(engine.store().read(), &approval.site)
+        .await?
+        .ok_or_else(|| Refusal::not_found("site"))?;
+    Ok(crate::published::preview(&site, &change.path, &revision))
+}
