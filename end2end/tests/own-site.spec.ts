@@ -1,5 +1,6 @@
 // A person's own documentation site: a folder of Markdown becomes a site, an agent edits it, a person approves, it is live.
 
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, hydrated, test, useCloudhal, visit } from "./support/fixtures.ts";
 import { McpAgent } from "./support/agent.ts";
@@ -96,4 +97,33 @@ test("the site as files, for any web server", async ({ cloudhal }, info) => {
   expect(done.code, done.stderr).toBe(0);
   const { readFile } = await import("node:fs/promises");
   expect(await readFile(join(out, "guide/sharing/index.html"), "utf8")).toContain("Send the file.");
+});
+
+test("a change of hundreds of pages is read a stretch at a time, to its end", async ({ cloudhal, ada }, info) => {
+  const folder = info.outputPath("archive");
+  await mkdir(folder, { recursive: true });
+  for (let n = 1; n <= 230; n += 1) {
+    await writeFile(join(folder, `day-${n}.md`), `---\ntitle: Day ${n}\nweight: ${n}\n---\nHigh water on day ${n}.\n`);
+  }
+  expect((await cloudhal.run(["site", "import", folder, "--slug", "archive"])).code).toBe(0);
+  const key = await cloudhal.command(["agent", "add", "--name", "archivist", "--owner", "ada.too@example.com", "--site", "archive"]);
+  const agent = await McpAgent.connect(cloudhal.url, key.get("agent-key")!);
+  const asked = await agent.asks("publish", { site: await agent.site("archive") });
+
+  await visit(ada, asked.url);
+  const nodes = ada.locator("details.node");
+  await expect(nodes).toHaveCount(200);
+  await ada.getByRole("link", { name: "Read on" }).last().click();
+  await expect(ada.getByText("Changes 201 to 230 of 230")).toBeVisible();
+  await expect(nodes).toHaveCount(30);
+  const rest = await nodes.allTextContents();
+  await expect(ada.getByRole("link", { name: "Further ones" })).toHaveCount(0);
+  await ada.getByRole("link", { name: "Earlier ones" }).click();
+  await expect(ada.getByText("Changes 1 to 200 of 230")).toBeVisible();
+  await expect(nodes).toHaveCount(200);
+  const days = [...(await nodes.allTextContents()), ...rest].map((text) => /High water on day (\d+)\./.exec(text)?.[1]);
+  expect(new Set(days).size, "each page once, and none left out").toBe(230);
+  await ada.getByRole("link", { name: "The request" }).click();
+  await expect(ada.getByRole("button", { name: "Approve publishing" })).toBeVisible();
+  await agent.close();
 });

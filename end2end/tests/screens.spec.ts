@@ -13,11 +13,13 @@ useCloudhal();
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const HOUR_MS = 3_600_000;
 
-/** Light on a laptop, dark on a phone: between them, every colour and both layouts. */
 const LOOKS = [
   { name: "1280", width: 1280, height: 800, colorScheme: "light" },
-  { name: "390", width: 390, height: 844, colorScheme: "dark" },
+  { name: "1280-dark", width: 1280, height: 800, colorScheme: "dark" },
+  { name: "390", width: 390, height: 844, colorScheme: "light" },
+  { name: "390-dark", width: 390, height: 844, colorScheme: "dark" },
 ] as const;
+const PHONE = LOOKS[2];
 
 interface Violation {
   id: string;
@@ -91,6 +93,7 @@ test("signed in", async ({ cloudhal, httpAgent, site, ada }) => {
   await look(ada, "queue-empty", "/approvals");
   const states = await everyState(cloudhal, httpAgent, site, ada);
   for (const [name, asked] of Object.entries(states)) await look(ada, `approval-${name}`, `/approvals/${asked.approvalId}`);
+  await look(ada, "changes", `/approvals/${states.pending.approvalId}/changes`);
   for (const tab of ["waiting", "approved", "done", "denied", "voided", "expired", "all"]) await look(ada, `queue-${tab}`, `/approvals?tab=${tab}`);
   await look(ada, "queue-filtered", `/approvals?tab=all&tool=publish&site=${BAKERY}&agent=copy-editor&text=bakery`);
   await look(ada, "queue-nothing-matches", "/approvals?text=no-such-words");
@@ -132,7 +135,7 @@ test("open menus and dialogs", async ({ ada }) => {
   await ada.keyboard.press("Escape");
   await ada.locator("details.person summary").click();
   await axeFinds("menu-1280");
-  await ada.setViewportSize(LOOKS[1]);
+  await ada.setViewportSize(PHONE);
   await axeFinds("menu-390");
 });
 
@@ -155,7 +158,7 @@ test("the very first view, and the first person", async ({ browser }) => {
     await expect(page.getByText("claude mcp add")).toBeVisible();
     await hydrated(page);
     await page.screenshot({ path: "test-results/screens/first-view-1280.png" });
-    await page.setViewportSize(LOOKS[1]);
+    await page.setViewportSize(PHONE);
     await page.screenshot({ path: "test-results/screens/first-view-390.png" });
     await page.goto("/sites");
     await expect(page.getByText("No site yet")).toBeVisible();

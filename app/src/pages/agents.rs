@@ -8,7 +8,7 @@ use crate::{
         icon::icon,
         loaded::{ask, loaded},
         notice::Notice,
-        page::{Empty, WindowTitle},
+        page::{Empty, window_title},
         query,
         text::foreign,
         time::{Ago, At},
@@ -22,8 +22,8 @@ use leptos::{either::Either, prelude::*};
 pub fn Agents() -> impl IntoView {
     let agents = ask(|| (), |()| api::agents());
     Live::get().refetch_on(agents, |hint| hint.kind.starts_with("approval."));
+    window_title("Agents");
     view! {
-        <WindowTitle text="Agents"/>
         <section class="screen">
             <Notice/>
             <header class="head">

@@ -13,7 +13,7 @@ use crate::{
         journal::journal,
         loaded::{ask, loaded},
         notice::Notice,
-        page::WindowTitle,
+        page::window_title,
         query,
         text::{self, digest, foreign},
         time::{Ago, At, Clock, Left},
@@ -56,8 +56,8 @@ pub fn Approval() -> impl IntoView {
             .is_some_and(|a| id.with_untracked(|id| a.as_str() == id));
         mine || matches!(hint.kind.as_str(), "site.changed" | "approval.requested")
     });
+    window_title("Approval");
     view! {
-        <WindowTitle text="Approval"/>
         <article class="approval">
             {loaded(approval, id.into(), move |view| view! { <Record view reason/> })}
         </article>
@@ -70,8 +70,8 @@ fn Record(view: ApprovalView, reason: RwSignal<String>) -> impl IntoView {
     look_again_at_expiry(&view.record);
     let title = format!("{} · Approval", words::tool(&view.record.tool));
     let words_of_agent = view.record.reason.as_deref().map(agents_words);
+    window_title(title);
     view! {
-        <WindowTitle text=title/>
         {question(&view, reason)}
         <div class="body">
             <nav class="tabs onpage" aria-label="On this page">
@@ -291,6 +291,7 @@ fn changes(view: &ApprovalView) -> AnyView {
             {summary}
             {rest(view)}
             {list}
+            {rest(view)}
         </section>
     }
     .into_any()

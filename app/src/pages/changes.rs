@@ -5,7 +5,7 @@ use crate::{
     parts::{
         diff,
         loaded::{ask, loaded},
-        page::WindowTitle,
+        page::window_title,
         text::foreign,
     },
     words,
@@ -27,8 +27,8 @@ pub fn Changes() -> impl IntoView {
         |(id, from): (String, i64)| api::changes(ApprovalId::new(id), from),
     );
     let key = Signal::derive(move || which.with(|(id, from)| format!("{id}/{from}")));
+    window_title("Changes");
     view! {
-        <WindowTitle text="Changes"/>
         <section class="screen">{loaded(changes, key, show)}</section>
     }
     .into_any()

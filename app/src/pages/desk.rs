@@ -9,7 +9,7 @@ use crate::{
         icon::icon,
         loaded::{ask, loaded},
         notice::Notice,
-        page::{Empty, WindowTitle},
+        page::{Empty, window_title},
         query,
         text::foreign,
         time::{Ago, Left},
@@ -304,8 +304,8 @@ fn nothing(page: &InboxPage, asked: &InboxQuery) -> impl IntoView + use<> {
 /// The right pane while nothing is open.
 #[component]
 pub fn NothingOpen() -> impl IntoView {
+    window_title("Approvals");
     view! {
-        <WindowTitle text="Approvals"/>
         <section class="nothing-open">
             <Notice/>
             <h1 tabindex="-1">"Approvals"</h1>

@@ -8,7 +8,7 @@ use crate::{
         journal::journal,
         loaded::{ask, loaded},
         notice::Notice,
-        page::{Empty, WindowTitle},
+        page::{Empty, window_title},
         query::with_query,
     },
 };
@@ -40,8 +40,8 @@ pub fn Journal() -> impl IntoView {
             }
         })
     };
+    window_title("Journal");
     view! {
-        <WindowTitle text="Journal"/>
         <section class="screen">
             <Notice/>
             <header class="head">

@@ -3,7 +3,7 @@
 use crate::parts::{
     icon::{icon, logo},
     notice::Notice,
-    page::WindowTitle,
+    page::window_title,
 };
 use cloudhal_domain::{limits::PASSWORD_CHARS_MIN, link};
 use leptos::prelude::*;
@@ -42,8 +42,8 @@ pub fn Login() -> impl IntoView {
         });
         to_request.then(|| view! { <p class="note">{icon("wait")}"A request waits for you. After signing in you are right there."</p> })
     };
+    window_title("Sign in");
     view! {
-        <WindowTitle text="Sign in"/>
         <Door title="Sign in" lede="Agents ask. You decide.">
             {returns}
             <form method="post" action=link::LOGIN class="stack">
@@ -64,8 +64,8 @@ pub fn SignInLink() -> impl IntoView {
     let params = use_params_map();
     let action =
         move || params.with(|p| format!("/login/link/{}", p.get("token").unwrap_or_default()));
+    window_title("Sign in");
     view! {
-        <WindowTitle text="Sign in"/>
         <Door title="One more click" lede="This link signs you in once. Mail programs open links by themselves, so it waits for your click.">
             <form method="post" action=action class="stack">
                 <Next/>
@@ -81,8 +81,8 @@ pub fn SetUp() -> impl IntoView {
     let params = use_params_map();
     let action = move || params.with(|p| format!("/setup/{}", p.get("token").unwrap_or_default()));
     let rule = format!("At least {PASSWORD_CHARS_MIN} characters; a sentence is fine.");
+    window_title("Set up");
     view! {
-        <WindowTitle text="Set up"/>
         <Door title="Welcome" lede="You are the first one here, so you will own this workspace: its sites, its agents, and the last word.">
             <form method="post" action=action class="stack">
                 <label><span>"Your name"</span><input class="field" name="name" required autocomplete="name" maxlength="200"/></label>

@@ -10,7 +10,7 @@ use crate::{
         icon::icon,
         loaded::{ask, loaded},
         notice::Notice,
-        page::WindowTitle,
+        page::window_title,
         text::{digest, foreign},
         time::Ago,
     },
@@ -42,8 +42,10 @@ pub fn Node() -> impl IntoView {
     );
     Live::get().refetch_on(node, |_| true);
     let key = Signal::derive(move || which.with(|(slug, node)| format!("{slug}/{node}")));
+    window_title(Signal::derive(move || {
+        which.with(|(slug, _)| format!("Page · {slug}"))
+    }));
     view! {
-        <WindowTitle text=Signal::derive(move || which.with(|(slug, _)| format!("Page · {slug}")))/>
         <section class="screen">
             <Notice/>
             {loaded(node, key, show)}

@@ -9,7 +9,7 @@ use crate::{
         journal::journal,
         loaded::{ask, loaded},
         notice::Notice,
-        page::{Empty, WindowTitle},
+        page::{Empty, window_title},
         query,
         text::foreign,
         time::Ago,
@@ -30,8 +30,8 @@ pub fn Site() -> impl IntoView {
     let slug = Memo::new(move |_| params.with(|p| p.get("slug").unwrap_or_default()));
     let site = ask(move || slug.get(), api::site);
     Live::get().refetch_on(site, |_| true);
+    window_title(Signal::derive(move || format!("{} · Sites", slug.get())));
     view! {
-        <WindowTitle text=Signal::derive(move || format!("{} · Sites", slug.get()))/>
         <section class="screen">
             <Notice/>
             {loaded(site, slug.into(), show)}

@@ -7,7 +7,7 @@ use crate::{
         icon::icon,
         loaded::{ask, loaded},
         notice::Notice,
-        page::{Empty, WindowTitle},
+        page::{Empty, window_title},
         time::Ago,
     },
     words,
@@ -19,8 +19,8 @@ use leptos::{either::Either, prelude::*};
 pub fn Sites() -> impl IntoView {
     let sites = ask(|| (), |()| api::sites());
     Live::get().refetch_on(sites, |_| true);
+    window_title("Sites");
     view! {
-        <WindowTitle text="Sites"/>
         <section class="screen">
             <Notice/>
             <header class="head">

@@ -2,7 +2,7 @@
 
 use crate::{
     api,
-    parts::{icon::logo, page::WindowTitle},
+    parts::{icon::logo, page::window_title},
     words,
 };
 use cloudhal_domain::{code::Code, link};
@@ -12,8 +12,8 @@ use leptos::prelude::*;
 pub fn NotFound() -> impl IntoView {
     api::set_status(404);
     let (title, sentence) = words::trouble(Code::NotFound);
+    window_title("Not found");
     view! {
-        <WindowTitle text="Not found"/>
         <main class="door" id="main">
             <p class="brand">{logo()}"Cloudhal"</p>
             <h1 tabindex="-1">{title}</h1>

@@ -7,7 +7,7 @@ use crate::{
         icon::icon,
         loaded::{ask, loaded},
         notice::Notice,
-        page::{Empty, WindowTitle},
+        page::{Empty, window_title},
         query,
         text::foreign,
         time::Ago,
@@ -34,8 +34,10 @@ pub fn Versions() -> impl IntoView {
     );
     Live::get().refetch_on(versions, |_| true);
     let key = Signal::derive(move || which.with(|(slug, cursor)| format!("{slug}/{cursor:?}")));
+    window_title(Signal::derive(move || {
+        which.with(|(slug, _)| format!("Versions · {slug}"))
+    }));
     view! {
-        <WindowTitle text=Signal::derive(move || which.with(|(slug, _)| format!("Versions · {slug}")))/>
         <section class="screen">
             <Notice/>
             {loaded(versions, key, show)}

@@ -5,7 +5,7 @@ use super::{
     frame::frame,
     text::{exact, segments, size},
 };
-use crate::words;
+use crate::words::{self, digits};
 use cloudhal_domain::{
     card::{Change, NodeChange},
     id::ApprovalId,
@@ -92,9 +92,9 @@ fn kind_class(change: Change) -> &'static str {
 pub fn words_changed(added: i64, removed: i64) -> String {
     match (added, removed) {
         (0, 0) => String::new(),
-        (added, 0) => format!("+{added} words"),
-        (0, removed) => format!("−{removed} words"),
-        (added, removed) => format!("+{added} −{removed} words"),
+        (added, 0) => format!("+{} words", digits(added)),
+        (0, removed) => format!("−{} words", digits(removed)),
+        (added, removed) => format!("+{} −{} words", digits(added), digits(removed)),
     }
 }
 

@@ -10,12 +10,12 @@ use leptos_router::hooks::use_location;
 #[derive(Clone, Copy)]
 pub struct WaitingCount(pub RwSignal<i64>);
 
-/// The window's title: words of ours and slugs.
+/// Sets the window's title, words of ours and slugs, for as long as the screen that calls it is there.
 ///
 /// In the browser an effect of our own sets it, which ends with its screen; the library's keeps reading what a screen
-/// owned after the screen is gone. Both sides leave the same empty place on the page.
-#[component]
-pub fn WindowTitle(#[prop(into)] text: Signal<String>) -> impl IntoView {
+/// owned after the screen is gone. On the server its title is taken as it is made, and its view is nothing.
+pub fn window_title(text: impl Into<Signal<String>>) {
+    let text = text.into();
     let waiting = use_context::<WaitingCount>();
     let title = move || {
         let text = text.get();
@@ -25,11 +25,7 @@ pub fn WindowTitle(#[prop(into)] text: Signal<String>) -> impl IntoView {
         }
     };
     #[cfg(feature = "ssr")]
-    #[expect(
-        clippy::unused_unit,
-        reason = "the place that the browser's side leaves"
-    )]
-    return view! { <leptos_meta::Title text=escaped(&untrack(title))/> {()} };
+    let _ = view! { <leptos_meta::Title text=escaped(&untrack(title))/> };
     #[cfg(not(feature = "ssr"))]
     Effect::new(move |_| document().set_title(&title()));
 }
