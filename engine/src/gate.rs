@@ -7,6 +7,7 @@ use crate::{
     Engine,
     agents::Caller,
     approvals::{self, Redeem},
+    journal::{self, Entry},
     sites::LockedSite,
     store::{Fail, agents as agents_sql, approvals::Stored},
     tools::{self, Draft, Run, Tool},
@@ -18,8 +19,11 @@ use cloudhal_domain::{
     digest,
     id::ApprovalId,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
+
+/// As much of a made-up id as the journal keeps; a real one is shorter.
+const MISUSED_ID_CHARS: usize = 64;
 
 /// A call as it arrives, its body already read by the strict parser.
 #[derive(Clone, Debug)]
@@ -43,11 +47,12 @@ impl Engine {
 async fn answer(engine: &Engine, caller: &Caller, request: CallRequest) -> Result<Answer, Refusal> {
     let tool = engine.tools().get(&request.tool)?;
     if let Some(id) = request.approval {
-        let stored = approvals::of_caller(engine, caller, &ApprovalId::new(id)).await?;
-        refuse_denied(&stored, engine)?;
-        let (arguments, _) = without_reason(tool, request.arguments);
-        let arguments = tool.parse(arguments)?;
-        return redeem(engine, caller, tool, arguments, stored).await;
+        let id = ApprovalId::new(id);
+        let answer = redeem_as_asked(engine, caller, tool, request.arguments, &id).await;
+        if let Err(refusal) = &answer {
+            note_misuse(engine, caller, tool, &id, refusal).await;
+        }
+        return answer;
     }
     caller.check_scope(tool)?;
     let (arguments, reason) = without_reason(tool, request.arguments);
@@ -69,6 +74,53 @@ async fn answer(engine: &Engine, caller: &Caller, request: CallRequest) -> Resul
             .await
         }
         Run::Resume => tools::approvals::resume(engine, caller, arguments).await,
+    }
+}
+
+async fn redeem_as_asked(
+    engine: &Engine,
+    caller: &Caller,
+    tool: &Tool,
+    arguments: Value,
+    id: &ApprovalId,
+) -> Result<Answer, Refusal> {
+    let stored = approvals::of_caller(engine, caller, id).await?;
+    refuse_denied(&stored, engine)?;
+    let (arguments, _) = without_reason(tool, arguments);
+    let arguments = tool.parse(arguments)?;
+    redeem(engine, caller, tool, arguments, stored).await
+}
+
+/// Journals a call under an id that is not the caller's, or that was given for another call: neither happens to an honest
+/// agent often. The caller is refused whether or not this can be written.
+async fn note_misuse(
+    engine: &Engine,
+    caller: &Caller,
+    tool: &Tool,
+    id: &ApprovalId,
+    refusal: &Refusal,
+) {
+    let known = match refusal.code {
+        Code::ApprovalNotFound => None,
+        Code::ApprovalMismatch => Some(id.clone()),
+        _ => return,
+    };
+    let (by, now) = (caller.author(), engine.now());
+    let said: String = id.as_str().chars().take(MISUSED_ID_CHARS).collect();
+    let body = json!({"tool": tool.spec.id, "code": refusal.code.as_str(), "approvalId": said});
+    let unit = engine.store().write(move |tx| {
+        Box::pin(async move {
+            let entry = Entry {
+                kind: "approval.misused",
+                actor: &by,
+                approval: known.as_ref(),
+                body,
+            };
+            journal::workspace(tx, now, entry).await
+        })
+    });
+    if let Err(error) = unit.await {
+        tracing::warn!(%error, "a misused approval could not be journaled");
     }
 }
 

@@ -74,7 +74,7 @@ struct Client {
 }
 
 struct Bench {
-    server: Child,
+    server: Server,
     addr: String,
     clients: Vec<Client>,
     cookie: String,
@@ -99,9 +99,7 @@ impl Bench {
     }
 
     /// Ends the server; its data stay for the next measurement.
-    fn stop(mut self) -> tempfile::TempDir {
-        self.server.kill().expect("our own server ends");
-        let _ = self.server.wait();
+    fn stop(self) -> tempfile::TempDir {
         self.data
     }
 
@@ -229,7 +227,7 @@ impl Bench {
     }
 
     fn footprint(&self) {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.id()))
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.0.id()))
             .unwrap_or_default();
         let memory = |name: &str| {
             status
@@ -519,15 +517,26 @@ fn request(tool: &str, arguments: Value) -> CallRequest {
     }
 }
 
-fn serve(data: &Path, addr: &str) -> Child {
-    Command::new(binary())
+/// A server that ends with its owner, also when a measurement fails.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn serve(data: &Path, addr: &str) -> Server {
+    let child = Command::new(binary())
         .args(["serve", "--addr", addr])
         .env("CLOUDHAL_DATA_DIR", data)
         .env("CLOUDHAL_LOG", "warn")
         .env_remove("DATABASE_URL")
         .stdout(Stdio::null())
         .spawn()
-        .expect("the server starts")
+        .expect("the server starts");
+    Server(child)
 }
 
 async fn ready(addr: &str) {
@@ -567,7 +576,7 @@ fn cold_start(data: &Path) {
     for _ in 0..5 {
         let addr = free_addr();
         let start = Instant::now();
-        let mut child = serve(data, &addr);
+        let server = serve(data, &addr);
         while !answers(&addr) {
             assert!(
                 start.elapsed() < Duration::from_secs(10),
@@ -575,8 +584,7 @@ fn cold_start(data: &Path) {
             );
         }
         took.push(start.elapsed());
-        child.kill().expect("our own server ends");
-        let _ = child.wait();
+        drop(server);
     }
     println!("exec to first 200            {}", spread(&mut took));
 }
@@ -592,7 +600,7 @@ fn answers(addr: &str) -> bool {
     {
         return false;
     }
-    let mut head = [0u8; 15];
+    let mut head = [0u8; "HTTP/1.1 200".len()];
     stream.read_exact(&mut head).is_ok() && head.ends_with(b"200")
 }
 

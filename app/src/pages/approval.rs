@@ -135,7 +135,7 @@ fn by(view: &ApprovalView) -> AnyView {
     let client = asker.client.as_deref().map(|client| {
         view! { " Its program calls itself " {foreign(client)} "." }
     });
-    let strange = (is_agent && !view.own_agent).then(|| {
+    let strange = (is_agent && !view.own_agent && record.status.is_open()).then(|| {
         view! { <p class="note">{icon("warn")}"This is not one of your own agents. Make sure that you know why it asks."</p> }
     });
     view! {

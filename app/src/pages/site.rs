@@ -105,7 +105,9 @@ fn publish(view: &SiteView) -> impl IntoView + use<> {
     }
     let slug = view.site.slug.clone();
     let state = view.state_hash.clone();
-    let form = view.site.role.may_act().then(|| {
+    let empty = card.site.node_count == 0;
+    let note = empty.then(|| view! { <p class="quiet">"There is no page left, and a site cannot be published without one. To take it all off the web, delete the site."</p> });
+    let form = (view.site.role.may_act() && !empty).then(|| {
         view! {
             <form method="post" action=format!("/sites/{slug}/publish")>
                 <input type="hidden" name="stateHash" value=state/>
@@ -120,6 +122,7 @@ fn publish(view: &SiteView) -> impl IntoView + use<> {
             <p class="quiet">{card.consequence.clone()}</p>
             {card.changes.as_ref().map(card::summary)}
             {changed(card, &view.site.slug)}
+            {note}
             {form}
         </section>
     })

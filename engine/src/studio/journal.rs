@@ -100,7 +100,7 @@ fn journal_sentence(kind: &str, body: &Value) -> String {
         "publish" => "publish the site".to_owned(),
         "rollback" => "roll the site back".to_owned(),
         "delete" => "delete".to_owned(),
-        other => other.replace('-', " "),
+        other => format!("call {other}"),
     };
     match kind {
         "approval.requested" => {
@@ -122,6 +122,18 @@ fn journal_sentence(kind: &str, body: &Value) -> String {
             _ => "voided a request: somebody's access was taken away".into(),
         },
         "approval.expired" => "closed a request whose time ran out".into(),
+        "approval.misused" if text("code") == "approval_mismatch" => {
+            format!(
+                "tried to {} with an approval of another call; nothing ran",
+                act()
+            )
+        }
+        "approval.misused" => {
+            format!(
+                "tried to {} with an approval that it was never given; nothing ran",
+                act()
+            )
+        }
         "approval.cancelled" => "withdrew the request".into(),
         "tool.ran" => format!("chose to {}, by hand", act()),
         "site.created" => format!("created the site {}", text("title")),

@@ -159,6 +159,16 @@ async fn made_up_evidence_runs_nothing(world: World) {
     let scene = world.scene().await;
     let random = ApprovalId::new(cloudhal_engine::clock::fresh_id());
     scene.redeem(&random).await.refused(Code::ApprovalNotFound);
+    let long = ApprovalId::new("x".repeat(10_000));
+    scene.redeem(&long).await.refused(Code::ApprovalNotFound);
+    assert_eq!(
+        misused(&world).await,
+        [
+            ("approval_not_found".to_owned(), random.to_string()),
+            ("approval_not_found".to_owned(), "x".repeat(64)),
+        ],
+        "the journal tells who tried"
+    );
     let waiting = scene.asked().await;
     for (name, value) in [
         ("approved", json!(true)),
@@ -182,6 +192,17 @@ async fn made_up_evidence_runs_nothing(world: World) {
     }
     assert_eq!(scene.versions().await, 0);
     assert_eq!(scene.stored_status(&waiting).await, "pending");
+}
+
+/// The code and the id of each misuse on record.
+async fn misused(world: &World) -> Vec<(String, String)> {
+    let bodies = "select body from journal where kind = 'approval.misused' order by seq";
+    let read = |body: &String| {
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        let text = |name: &str| body[name].as_str().unwrap().to_owned();
+        (text("code"), text("approvalId"))
+    };
+    world.texts(bodies).await.iter().map(read).collect()
 }
 
 /// C02, C08.
@@ -222,6 +243,7 @@ async fn an_approval_is_good_for_its_own_call_only(world: World) {
         assert_eq!(refusal.details["tool"], "rollback");
         assert_eq!(refusal.details["argsHash"], json!(asked.args_hash));
     }
+    assert_eq!(misused(&world).await.len(), 6);
     assert_eq!(scene.live_version().await, Some(2));
     let ran = scene
         .bot
