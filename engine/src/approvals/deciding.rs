@@ -1,0 +1,173 @@
+//! A person's decision: once for each person, for what they saw.
+
+use super::clean_reason;
+use crate::{
+    Engine,
+    authority::{Author, Decider},
+    clock::fresh_id,
+    journal::{self, Entry},
+    people, signing,
+    sites::{self, LockedSite, announce},
+    store::{
+        Fail, Tx,
+        approvals::{self as sql, DecisionRow, Stored},
+    },
+};
+use cloudhal_domain::{
+    approval::{ApprovalRecord, State, Verdict, Via, closed_answer},
+    code::{Code, Refusal},
+    digest::Digest,
+    id::{ApprovalId, SiteId},
+    time::Timestamp,
+};
+use serde_json::json;
+
+/// A person's decision, once, for what they saw. The site's row is locked first; the record second.
+pub async fn decide(
+    engine: &Engine,
+    decider: &Decider<'_>,
+    site: &SiteId,
+    id: &ApprovalId,
+    verdict: Verdict,
+    seen: &str,
+    reason: Option<String>,
+) -> Result<ApprovalRecord, Refusal> {
+    if site.as_str().contains('\0') {
+        return Err(Refusal::not_found("approval"));
+    }
+    let deciding = Deciding {
+        engine: engine.clone(),
+        person: decider.person().clone(),
+        site: site.clone(),
+        id: id.clone(),
+        verdict,
+        // PostgreSQL takes no NUL, and no digest has one.
+        seen: Digest::from_text(if seen.contains('\0') { "" } else { seen }),
+        reason: reason.map(|r| clean_reason(&r)).filter(|r| !r.is_empty()),
+    };
+    engine
+        .store()
+        .write(move |tx| Box::pin(async move { deciding.decide(tx).await }))
+        .await??;
+    let stored = sql::get(engine.store().read(), id)
+        .await?
+        .ok_or_else(|| Refusal::not_found("approval"))?;
+    Ok(stored
+        .approval
+        .record(engine.now(), engine.approval_url(id)))
+}
+
+struct Deciding {
+    engine: Engine,
+    person: people::Person,
+    site: SiteId,
+    id: ApprovalId,
+    verdict: Verdict,
+    seen: Digest,
+    reason: Option<String>,
+}
+
+impl Deciding {
+    /// The inner refusal keeps what the unit stored on the way, an expiry for instance.
+    async fn decide(self, tx: &mut Tx) -> Result<Result<(), Refusal>, Fail> {
+        let now = self.engine.now();
+        let locked = LockedSite::lock(tx, &self.site, now).await?;
+        let role = people::role_now(tx, self.person.id(), self.site.as_str()).await?;
+        let Some(role) = role else {
+            return Err(Refusal::not_found("approval").into());
+        };
+        let stored = sql::get_now(tx, &self.id)
+            .await?
+            .filter(|s| s.approval.site == self.site);
+        let Some(stored) = stored else {
+            return Err(Refusal::not_found("approval").into());
+        };
+        if !role.may_decide() {
+            return Err(Refusal::new(
+                Code::Forbidden,
+                "Your role on this site lets you look, not decide. An approver or owner can.",
+            )
+            .into());
+        }
+        if locked.is_some() {
+            sites::expire_overdue(tx, self.site.as_str(), now).await?;
+        }
+        if !sql::decide(tx, &self.site, &self.id, &self.seen, self.verdict, now).await? {
+            let stored = sql::get_now(tx, &self.id).await?.unwrap_or(stored);
+            return Ok(Err(self.why_not(&stored, now)));
+        }
+        let by = Author::person(&self.person);
+        let decision = self.row(&stored, now);
+        sql::insert_decision(tx, &decision).await?;
+        let body = json!({
+            "verdict": self.verdict.as_str(), "via": decision.via, "seenDigest": decision.seen_digest, "reason": decision.reason,
+            "tool": stored.approval.tool, "argsHash": stored.approval.args_hash, "stateHash": stored.approval.state_hash,
+        });
+        journal::site(
+            tx,
+            self.site.as_str(),
+            now,
+            Entry {
+                kind: "approval.decided",
+                actor: &by,
+                approval: Some(&self.id),
+                body,
+            },
+        )
+        .await?;
+        announce(
+            tx,
+            "approval.decided",
+            self.site.as_str(),
+            Some(&self.id),
+            now,
+        )
+        .await?;
+        Ok(Ok(()))
+    }
+
+    fn row(&self, stored: &Stored, now: Timestamp) -> DecisionRow {
+        let mut row = DecisionRow {
+            id: fresh_id(),
+            approval_id: self.id.as_str().to_owned(),
+            person_id: self.person.id().as_str().to_owned(),
+            person_name: self.person.name().to_owned(),
+            verdict: self.verdict.as_str().to_owned(),
+            via: Via::Session.as_str().to_owned(),
+            seen_digest: self.seen.as_str().to_owned(),
+            reason: self.reason.clone(),
+            at: now.ms(),
+            signature: String::new(),
+        };
+        row.signature = signing::sign(&self.engine, stored, &row);
+        row
+    }
+
+    /// Explains a decision that the UPDATE did not take; the record informs, the UPDATE decided.
+    fn why_not(&self, stored: &Stored, now: Timestamp) -> Refusal {
+        let approval = &stored.approval;
+        if let (Some(last), true) = (
+            approval.decisions.last(),
+            !matches!(approval.state, State::Pending),
+        ) {
+            let verb = match last.decision {
+                Verdict::Approve => "approved",
+                Verdict::Deny => "denied",
+            };
+            let voided_later = closed_answer(approval, now)
+                .filter(|_| !matches!(approval.state, State::Denied { .. }));
+            return voided_later.unwrap_or_else(|| {
+                Refusal::new(
+                    Code::AlreadyDecided,
+                    format!("Already {verb} by {}.", last.by.name),
+                )
+                .with("by", json!(last.by))
+                .with("decision", last.decision.as_str())
+                .with("at", last.at.to_string())
+            });
+        }
+        closed_answer(approval, now).unwrap_or_else(|| {
+            Refusal::new(Code::StaleView, "This is not what the page showed you. Nothing was decided. Reload the page and look again.")
+        })
+    }
+}
