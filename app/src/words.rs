@@ -3,8 +3,9 @@
 use cloudhal_domain::{
     approval::{Status, VoidCause},
     code::Code,
+    policy::Missing,
     role::Role,
-    view::{NodeStatus, Tab},
+    view::{Needs, NodeStatus, Tab},
 };
 
 /// Presets for the reason of a no; it goes back to the agent.
@@ -261,6 +262,34 @@ pub fn count(n: i64, one: &str, many: &str) -> String {
     } else {
         format!("{} {many}", digits(n))
     }
+}
+
+/// "Still needed: 2 more people, and somebody of the group “legal”."
+pub fn needed(missing: &Missing) -> String {
+    let people = match missing.approvers {
+        0 => None,
+        n => Some(count(i64::from(n), "more person", "more people")),
+    };
+    let groups = missing
+        .groups
+        .iter()
+        .map(|group| format!("somebody of the group “{group}”"));
+    let all: Vec<String> = people.into_iter().chain(groups).collect();
+    if all.is_empty() {
+        return "Everybody who is needed has approved; one more click completes it.".into();
+    }
+    format!("Still needed: {}.", all.join(", and "))
+}
+
+/// What the person who looks has to do with it.
+pub fn own_part(needs: &Needs) -> Option<&'static str> {
+    if needs.own {
+        return Some(
+            "It is your own agent that asks, and this site wants somebody else to approve. You can deny it.",
+        );
+    }
+    (needs.approved && !needs.missing.is_nothing())
+        .then_some("You approved this. It waits for the others; until then you can still deny it.")
 }
 
 /// Thousands apart: 12,480.

@@ -20,6 +20,7 @@ pub mod card;
 
 pub mod approval;
 
+pub mod policy;
 pub mod role;
 
 pub mod answer;

@@ -38,6 +38,11 @@ impl Role {
         self >= Self::Approver
     }
 
+    /// Change who may do what here, and what an approval takes.
+    pub fn may_manage(self) -> bool {
+        self == Self::Owner
+    }
+
     /// Delete the site itself.
     pub fn may_delete_site(self) -> bool {
         self == Self::Owner

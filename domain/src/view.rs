@@ -3,7 +3,8 @@
 use crate::{
     approval::{ApprovalRecord, Status},
     card::{Card, NodeChange, Risk},
-    id::{AgentId, ApprovalId, NodeId, SiteId},
+    id::{AgentId, ApprovalId, NodeId, PersonId, SiteId},
+    policy::Missing,
     role::Role,
     time::Timestamp,
     tool::Surface,
@@ -131,6 +132,8 @@ pub struct ApprovalView {
     /// The arguments as canonical text, exactly the bytes that were hashed.
     pub arguments_text: String,
     pub may_decide: bool,
+    /// What the site's policy still waits for, where it asks for more than one person's approval.
+    pub needs: Option<Needs>,
     /// Whether the asking agent belongs to the person who looks.
     pub own_agent: bool,
     /// Diffs of the card's nodes, in the card's order.
@@ -144,6 +147,35 @@ pub struct ApprovalView {
     /// Where the result can be seen, once live.
     pub live_url: Option<String>,
     pub journal: Vec<JournalRow>,
+}
+
+/// Who else has to approve, and what this person can do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Needs {
+    pub missing: Missing,
+    /// The person who looks has approved already.
+    pub approved: bool,
+    /// Their approval does not count: it is their own agent that asks.
+    pub own: bool,
+}
+
+impl Needs {
+    /// Whether a click on Approve of this person would do anything; a denial always does.
+    pub fn may_approve(&self) -> bool {
+        !self.own && (!self.approved || self.missing.is_nothing())
+    }
+}
+
+/// Somebody who belongs to a site.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Member {
+    pub person: PersonId,
+    pub name: String,
+    pub email: String,
+    pub role: Role,
+    /// Groups that the site's policy may ask for.
+    pub groups: Vec<String>,
 }
 
 /// A stretch of a long list of changes.

@@ -13,7 +13,7 @@ use crate::{
     changes::path_of,
     clock::fresh_id,
     journal::{self, Entry},
-    people,
+    people, policies,
     sites::{self, LockedSite, announce},
     store::{
         Fail, Tx, agents as agents_sql,
@@ -132,6 +132,11 @@ impl Filing {
         if let Some(open) = sql::open_for(tx.sql(), call, now).await? {
             return Ok((open, state_hash));
         }
+        let rule = policies::of_site(tx.sql(), self.site.as_str()).await?;
+        let rule = rule.rule(self.tool);
+        if let Some(cool_down) = rule.denial_cool_down() {
+            self.refuse_in_cool_down(tx, call, cool_down, now).await?;
+        }
         self.check_caps(tx, now).await?;
         let card = self
             .gated
@@ -142,7 +147,10 @@ impl Filing {
                 .map_err(|e| Refusal::new(Code::Internal, e.to_string()))?,
         );
         let id = ApprovalId::new(fresh_id());
-        let expires_at = now.plus(self.engine.settings().approval_ttl);
+        let lifetime = rule
+            .lifetime()
+            .unwrap_or(self.engine.settings().approval_ttl);
+        let expires_at = now.plus(lifetime);
         let seen = seen_digest(
             &card_text,
             &self.args_hash,
@@ -195,6 +203,34 @@ impl Filing {
             },
             state_hash,
         ))
+    }
+
+    /// A denial of the same call on the same state stands for a while, whichever door the caller comes by.
+    async fn refuse_in_cool_down(
+        &self,
+        tx: &mut Tx,
+        call: CallKey<'_>,
+        cool_down: Duration,
+        now: Timestamp,
+    ) -> Result<(), Fail> {
+        let Some(id) = sql::denied_since(tx, call, now.minus(cool_down)).await? else {
+            return Ok(());
+        };
+        let denied = sql::get_now(tx, &ApprovalId::new(id)).await?;
+        let Some((at, refusal)) = denied.and_then(|stored| match stored.approval.state {
+            State::Denied { at, .. } => Some((at, closed_answer(&stored.approval, now)?)),
+            _ => None,
+        }) else {
+            return Ok(());
+        };
+        let until = at.plus(cool_down);
+        let message = format!(
+            "{} The same call on the same state is refused until {until}.",
+            refusal.message
+        );
+        Err(Refusal { message, ..refusal }
+            .with("refusedUntil", until.to_string())
+            .into())
     }
 
     /// Attention is what a flood spends (DESIGN §4, rule 7).

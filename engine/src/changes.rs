@@ -239,7 +239,14 @@ fn typed_fields(old: Option<&RevisionRow>, new: Option<&RevisionRow>) -> Vec<Fie
     names
         .into_iter()
         .filter(|name| before.get(*name) != after.get(*name))
-        .map(|name| field_diff(name, &shown(before.get(name)), &shown(after.get(name))))
+        // A field of the agent's own never looks like one of ours, whatever its name.
+        .map(|name| {
+            field_diff(
+                &format!("Field {name}"),
+                &shown(before.get(name)),
+                &shown(after.get(name)),
+            )
+        })
         .collect()
 }
 

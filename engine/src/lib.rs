@@ -19,7 +19,9 @@ pub mod state;
 
 pub mod agents;
 pub mod authority;
+pub mod members;
 pub mod people;
+pub mod policies;
 
 pub mod journal;
 pub mod live;

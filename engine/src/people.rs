@@ -286,13 +286,24 @@ pub async fn set_up(engine: &Engine, token: &str, mut new: NewPerson) -> Result<
     if new.password.is_none() {
         return Err(Refusal::new(Code::InvalidArguments, "Choose a password."));
     }
-    let row = prepare(engine, new).await?;
     let (hash, now) = (token_digest(token), engine.now());
+    let spent = || {
+        Refusal::new(
+            Code::SignInFailed,
+            "This set-up link was used before or is too old. Restart Cloudhal for a new one.",
+        )
+    };
+    // Asked first by reading alone: hashing a password is dear, and strangers may post here for ever.
+    let good = sql::link_is_good(engine.store().read(), &hash, "set_up", now).await?;
+    if !good || !is_empty(engine).await? {
+        return Err(spent());
+    }
+    let row = prepare(engine, new).await?;
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
-            let spent = sql::spend_link(tx, &hash, "set_up", now).await?.is_some();
-            if !spent || sql::count_now(tx).await? > 0 {
-                return Err(Refusal::new(Code::SignInFailed, "This set-up link was used before or is too old. Restart Cloudhal for a new one.").into());
+            let good = sql::spend_link(tx, &hash, "set_up", now).await?.is_some();
+            if !good || sql::count_now(tx).await? > 0 {
+                return Err(spent().into());
             }
             insert(tx, row, now).await
         })

@@ -348,6 +348,18 @@ pub struct Export {
 }
 
 /// For commands, which name sites by their slugs.
+/// A site by slug or id, also one that was deleted: its records and its journal are kept. A living site comes first, then the
+/// one that was deleted last.
+pub async fn site_ever(engine: &Engine, name: &str) -> Result<Option<SiteId>, Refusal> {
+    if let Some(living) = site_by_slug(engine, name).await? {
+        return Ok(Some(living));
+    }
+    let mut all = sites_sql::all_ever(engine.store().read()).await?;
+    all.retain(|site| site.id == name || site.slug == name);
+    all.sort_by_key(|site| site.deleted_at);
+    Ok(all.pop().map(|site| SiteId::new(site.id)))
+}
+
 pub async fn site_by_slug(engine: &Engine, slug: &str) -> Result<Option<SiteId>, Refusal> {
     Ok(sites_sql::by_slug(engine.store().read(), slug)
         .await?

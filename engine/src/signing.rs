@@ -15,7 +15,7 @@ use crate::{
         journal as journal_sql, signing_keys as sql,
     },
 };
-use cloudhal_domain::{approval::Verdict, canonical, card::seen_digest, digest::Framed};
+use cloudhal_domain::{approval::Verdict, canonical, digest::Framed};
 use serde_json::{Value, json};
 
 const REGISTERED: &str = "signing_key.registered";
@@ -47,13 +47,10 @@ pub(crate) async fn all_genuine(
     engine: &Engine,
     stored: &Stored,
 ) -> Result<bool, Fail> {
-    let approval = &stored.approval;
-    let seen = seen_digest(
-        &stored.card_text,
-        &approval.args_hash,
-        &approval.state_hash,
-        &approval.tool_version,
-    );
+    let seen = &stored.approval.seen_digest;
+    if !stored.is_intact() {
+        return Ok(false);
+    }
     let mut any = false;
     for row in stored
         .decisions

@@ -16,6 +16,7 @@ pub mod events;
 pub mod journal;
 pub mod nodes;
 pub mod people;
+pub mod policies;
 pub mod sessions;
 pub mod signing_keys;
 pub mod sites;
@@ -151,6 +152,16 @@ impl Store {
     }
 }
 
+/// The address of a SQLite file, whatever its name.
+pub fn sqlite_url(file: &Path) -> String {
+    let path = file.display().to_string();
+    let escaped = path
+        .replace('%', "%25")
+        .replace('?', "%3F")
+        .replace('#', "%23");
+    format!("sqlite://{escaped}")
+}
+
 #[derive(Clone, Copy)]
 enum Setup {
     SqliteWriter,
@@ -198,7 +209,12 @@ async fn pool(url: &str, connections: u32, setup: Setup) -> Result<AnyPool, Stor
                         "pragma busy_timeout = 5000",
                         "pragma query_only = on",
                     ],
-                    Setup::Postgres => &[],
+                    // Nobody waits for ever: not for a lock that a stopped node holds, nor that node's transaction for its node.
+                    Setup::Postgres => &[
+                        "set lock_timeout = '5s'",
+                        "set statement_timeout = '30s'",
+                        "set idle_in_transaction_session_timeout = '10s'",
+                    ],
                 };
                 for pragma in pragmas {
                     sqlx::query(*pragma).execute(&mut *connection).await?;

@@ -535,6 +535,8 @@ pub async fn versions(
     })
 }
 
+/// The agents that a person owns or meets on their sites. Of somebody else's agent they see what it does on sites of theirs,
+/// and none of its keys.
 pub async fn agents(engine: &Engine, person: &Person) -> Result<AgentsView, Refusal> {
     let (db, now) = (engine.store().read(), engine.now());
     let rows = if person.is_workspace_owner() {
@@ -543,8 +545,14 @@ pub async fn agents(engine: &Engine, person: &Person) -> Result<AgentsView, Refu
         agents_sql::visible_to(db, person.id().as_str()).await?
     };
     let mut agents = Vec::with_capacity(rows.len());
+    let own_sites = sites_sql::of_person(db, person.id()).await?;
     for row in rows {
-        let keys = agents_sql::keys(db, &row.id).await?;
+        let whole = person.is_workspace_owner() || row.owner_id == person.id().as_str();
+        let keys = if whole {
+            agents_sql::keys(db, &row.id).await?
+        } else {
+            Vec::new()
+        };
         let key = |k: agents_sql::KeyRow| KeyRow {
             prefix: crate::agents::shown_prefix(&k.id),
             created_at: Timestamp(k.created_at),
@@ -555,6 +563,7 @@ pub async fn agents(engine: &Engine, person: &Person) -> Result<AgentsView, Refu
             sites: sites_sql::of_agent(db, &row.id)
                 .await?
                 .into_iter()
+                .filter(|site| whole || own_sites.iter().any(|own| own.id == site.id))
                 .map(|s| s.title)
                 .collect(),
             tools: agents_sql::tools(db, &row.id)
@@ -562,7 +571,11 @@ pub async fn agents(engine: &Engine, person: &Person) -> Result<AgentsView, Refu
                 .into_iter()
                 .map(|(t,)| t)
                 .collect(),
-            waiting: approvals_sql::pending_by_agent(db, &row.id, now).await?,
+            waiting: if whole {
+                approvals_sql::pending_by_agent(db, &row.id, now).await?
+            } else {
+                approvals_sql::pending_by_agent_for(db, &row.id, person.id().as_str(), now).await?
+            },
             keys: keys.into_iter().map(key).collect(),
             id: AgentId::new(row.id),
             name: row.name,

@@ -17,12 +17,16 @@ use axum::{
 use cloudhal_domain::{
     approval::{ApprovalRecord, Status, Verdict},
     code::{Code, Refusal},
-    id::{ApprovalId, SiteId},
+    id::{ApprovalId, PersonId, SiteId},
     limits,
+    policy::Policy,
+    role::Role,
     time::Timestamp,
     view::LiveHint,
 };
-use cloudhal_engine::{approvals, authority::Decider, background, people, studio};
+use cloudhal_engine::{
+    approvals, authority::Decider, background, members, people, policies, studio,
+};
 use futures::Stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -40,7 +44,18 @@ const STREAM_MAX: Duration = Duration::from_secs(300);
 pub struct ListQuery {
     status: Option<String>,
     cursor: Option<String>,
-    limit: Option<i64>,
+    limit: Option<String>,
+}
+
+/// A whole number of a query; anything else is the asker's fault, and said so.
+fn number(name: &str, text: Option<&str>) -> Result<Option<i64>, Refusal> {
+    let parsed = text.filter(|text| !text.is_empty()).map(str::parse);
+    parsed.transpose().map_err(|_| {
+        Refusal::new(
+            Code::InvalidArguments,
+            format!("{name} must be a whole number."),
+        )
+    })
 }
 
 /// `GET /api/sites/{site}/approvals`
@@ -62,8 +77,7 @@ pub async fn list(
         site: site.as_str().to_owned(),
         ..Default::default()
     };
-    let limit = query
-        .limit
+    let limit = number("limit", query.limit.as_deref())?
         .unwrap_or(limits::PAGE_ITEMS_DEFAULT)
         .clamp(1, limits::PAGE_ITEMS_MAX);
     let (rows, next) = studio::list_standings(
@@ -162,10 +176,77 @@ pub async fn sites(State(app): State<App>, SignedIn(person): SignedIn) -> Result
     ))
 }
 
+/// `GET /api/sites/{site}/policy`
+pub async fn policy(
+    State(app): State<App>,
+    SignedIn(person): SignedIn,
+    Path(site): Path<String>,
+) -> Result<Json<Policy>, No> {
+    Ok(Json(
+        policies::get(&app.engine, &person, &SiteId::new(site)).await?,
+    ))
+}
+
+/// `PUT /api/sites/{site}/policy`: the whole of it, by an owner of the site.
+pub async fn set_policy(
+    State(app): State<App>,
+    SignedIn(person): SignedIn,
+    FromOurPage(proof): FromOurPage,
+    Path(site): Path<String>,
+    body: Body,
+) -> Result<Json<Policy>, No> {
+    let body = crate::agents::read_body(body).await?;
+    let site = SiteId::new(site);
+    Ok(Json(
+        policies::set(&app.engine, &person, proof, &site, body).await?,
+    ))
+}
+
+/// `GET /api/sites/{site}/members`
+pub async fn members(
+    State(app): State<App>,
+    SignedIn(person): SignedIn,
+    Path(site): Path<String>,
+) -> Result<Json<Value>, No> {
+    let items = members::list(&app.engine, &person, &SiteId::new(site)).await?;
+    Ok(Json(json!({"items": items, "nextCursor": null})))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Membership {
+    /// `null` ends it; a body without it is a slip, and ends nothing.
+    #[serde(deserialize_with = "Option::deserialize")]
+    role: Option<Role>,
+    #[serde(default)]
+    groups: Vec<String>,
+}
+
+/// `PUT /api/sites/{site}/members/{person}`: role and groups, by an owner of the site.
+pub async fn set_member(
+    State(app): State<App>,
+    SignedIn(person): SignedIn,
+    FromOurPage(proof): FromOurPage,
+    Path((site, who)): Path<(String, String)>,
+    body: Body,
+) -> Result<Json<Value>, No> {
+    let body = crate::agents::read_body(body).await?;
+    let Membership { role, groups } = serde_json::from_value(body).map_err(|e| {
+        Refusal::new(
+            Code::InvalidArguments,
+            format!("A membership is {{\"role\": \"viewer\" | \"editor\" | \"approver\" | \"owner\" | null, \"groups\": […]}}: {e}. Nothing was changed."),
+        )
+    })?;
+    let (site, who) = (SiteId::new(site), PersonId::new(who));
+    members::set(&app.engine, &person, proof, &site, &who, role, groups).await?;
+    let items = members::list(&app.engine, &person, &site).await?;
+    Ok(Json(json!({"items": items, "nextCursor": null})))
+}
+
 #[derive(Deserialize)]
 pub struct EventsQuery {
     /// Unix milliseconds: when the page that listens was made.
-    since: Option<i64>,
+    since: Option<String>,
 }
 
 /// `GET /api/events`: hints, as they come, about sites that this person may see. What happened between the page's making and
@@ -174,7 +255,8 @@ pub async fn events(
     State(app): State<App>,
     SignedIn(person): SignedIn,
     Query(query): Query<EventsQuery>,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, No> {
+    let since = number("since", query.since.as_deref())?;
     let mut state = Streaming {
         hints: app.engine.live().subscribe(),
         app,
@@ -183,12 +265,12 @@ pub async fn events(
         first: VecDeque::new(),
         until: tokio::time::Instant::now() + STREAM_MAX,
     };
-    state.catch_up(query.since).await;
+    state.catch_up(since).await;
     let stream = futures::stream::unfold(state, |mut state| async move {
         let event = state.next().await?;
         Some((Ok(event), state))
     });
-    Sse::new(stream).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
+    Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
 }
 
 /// Older pages look at everything again instead of being told each thing.

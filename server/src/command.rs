@@ -15,7 +15,7 @@ use cloudhal_engine::{
     demo, journal,
     people::{self, NewPerson, Person},
     published, sites,
-    store::Store,
+    store::{self, Store},
     verify,
 };
 use secrecy::SecretString;
@@ -466,10 +466,14 @@ async fn export_journal(engine: &Engine, command: JournalCommand) -> Result<()> 
     let JournalCommand::Export { site, since } = command;
     let chain = match &site {
         Some(slug) => Some(
-            published::site_by_slug(engine, slug)
+            published::site_ever(engine, slug)
                 .await
                 .map_err(refused)?
-                .ok_or_else(|| anyhow!("--site: there is no site with the slug {slug}"))?,
+                .ok_or_else(|| {
+                    anyhow!(
+                        "--site: there is no site with the slug or id {slug}, and there never was"
+                    )
+                })?,
         ),
         None => None,
     };
@@ -491,16 +495,27 @@ async fn backup(engine: &Engine, file: PathBuf) -> Result<()> {
     if file.exists() {
         bail!("{} exists; a backup never overwrites", file.display());
     }
-    engine.store().backup(&file).await?;
-    let url = format!("sqlite://{}", file.display());
+    // The copy takes its name only once it is stamped: one that is cut short is never taken for a backup.
+    let folder = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => std::path::Path::new("."),
+    };
+    let place = tempfile::Builder::new()
+        .prefix(".cloudhal-backup-")
+        .tempdir_in(folder)
+        .with_context(|| format!("cannot write into {}", folder.display()))?;
+    let unstamped = place.path().join("copy.db");
+    engine.store().backup(&unstamped).await?;
     let copy = Engine::open(
-        &url,
+        &store::sqlite_url(&unstamped),
         engine.settings().clone(),
         cloudhal_engine::secret::Secret::random(),
     )
     .await?;
     background::start_epoch(&copy).await.map_err(refused)?;
     copy.store().close().await;
+    std::fs::hard_link(&unstamped, &file)
+        .with_context(|| format!("cannot write {}; a backup never overwrites", file.display()))?;
     println!(
         "Wrote {}. No approval of before opens anything in it.",
         file.display()

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use cloudhal_engine::secret::Secret;
+use cloudhal_engine::{secret::Secret, store};
 use serde::Deserialize;
 use std::{
     net::SocketAddr,
@@ -98,7 +98,7 @@ impl Config {
         let database_url = flags
             .database_url
             .or(file.database_url)
-            .unwrap_or_else(|| format!("sqlite://{}", data_dir.join("cloudhal.db").display()));
+            .unwrap_or_else(|| store::sqlite_url(&data_dir.join("cloudhal.db")));
         let config = Self {
             public_url: origin("CLOUDHAL_PUBLIC_URL", &public_url)?,
             live_url: live_url
@@ -192,6 +192,15 @@ fn check_database_url(url: String) -> Result<String> {
         .iter()
         .any(|start| url.starts_with(start))
     {
+        let holds_password = url
+            .split_once("://")
+            .and_then(|(_, rest)| rest.split_once('@'))
+            .is_some_and(|(user, _)| user.contains(':') && !user.contains('/'));
+        if holds_password && std::env::args().any(|argument| argument.contains(&url)) {
+            bail!(
+                "DATABASE_URL: it holds a password, and other programs can read a command line; set it in the environment or in cloudhal.toml"
+            );
+        }
         return Ok(url);
     }
     bail!("DATABASE_URL: it must begin with sqlite:// or postgres://")

@@ -2,7 +2,7 @@
 
 use crate::App;
 use axum::{Json, extract::State};
-use cloudhal_domain::code::Code;
+use cloudhal_domain::{code::Code, policy};
 use cloudhal_engine::tools::Tool;
 use serde_json::{Map, Value, json};
 
@@ -93,6 +93,25 @@ fn people() -> Map<String, Value> {
         "/api/sites/{site}/approvals/{id}/deny".into(),
         decide("deny", "Deny, once, what was seen"),
     );
+    let put = |id: &str, summary: &str, body: Value| {
+        let mut operation = operation(id, summary, &["session"], json!({"type": "object"}));
+        operation["requestBody"] =
+            json!({"required": true, "content": {"application/json": {"schema": body}}});
+        operation
+    };
+    let rule = json!({"type": "object", "additionalProperties": false, "properties": {
+        "approvers": {"type": "integer", "minimum": 1, "maximum": policy::APPROVERS_MAX, "default": 1},
+        "groups": {"type": "array", "items": {"type": "string"}, "maxItems": policy::GROUPS_MAX},
+        "requireDistinctApprover": {"type": "boolean", "default": false},
+        "lifetimeSeconds": {"type": ["integer", "null"], "minimum": policy::LIFETIME_MIN.as_secs(), "maximum": policy::LIFETIME_MAX.as_secs()},
+        "studioOnly": {"type": "boolean", "default": false},
+        "denialCoolDownSeconds": {"type": "integer", "minimum": 0, "maximum": policy::COOL_DOWN_MAX.as_secs(), "default": 0},
+    }});
+    let rules = json!({"type": "object", "additionalProperties": false, "properties": {"default": rule, "tools": {"type": "object", "additionalProperties": rule}}});
+    paths.insert("/api/sites/{site}/policy".into(), json!({"parameters": [site()], "get": operation("getPolicy", "What approvals of a site take", &["session"], rules.clone()), "put": put("setPolicy", "Set what approvals of a site take", rules)}));
+    let membership = json!({"type": "object", "additionalProperties": false, "required": ["role"], "properties": {"role": {"enum": ["viewer", "editor", "approver", "owner", null]}, "groups": {"type": "array", "items": {"type": "string"}}}});
+    paths.insert("/api/sites/{site}/members".into(), json!({"parameters": [site()], "get": operation("listMembers", "Who belongs to a site", &["session"], json!({"type": "object"}))}));
+    paths.insert("/api/sites/{site}/members/{person}".into(), json!({"parameters": [site(), parameter("person", "path")], "put": put("setMember", "Set or end a membership", membership)}));
     paths.insert("/api/events".into(), json!({"get": operation("events", "Live hints as server-sent events", &["session"], json!({"type": "string"}))}));
     paths
 }

@@ -10,7 +10,7 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, uri::Authority},
     middleware::{self, Next},
     response::{IntoResponse, Redirect, Response},
-    routing::{any, get, post},
+    routing::{any, get, post, put},
 };
 use cloudhal_domain::code::{Code, Refusal};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -90,6 +90,20 @@ fn for_people(app: &App) -> Router {
         .route(
             "/api/sites",
             get(api::sites).fallback(reply::method_not_allowed),
+        )
+        .route(
+            "/api/sites/{site}/policy",
+            get(api::policy)
+                .put(api::set_policy)
+                .fallback(reply::method_not_allowed),
+        )
+        .route(
+            "/api/sites/{site}/members",
+            get(api::members).fallback(reply::method_not_allowed),
+        )
+        .route(
+            "/api/sites/{site}/members/{person}",
+            put(api::set_member).fallback(reply::method_not_allowed),
         )
         .route(
             "/api/sites/{site}/approvals",

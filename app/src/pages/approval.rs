@@ -25,7 +25,7 @@ use cloudhal_domain::{
     id::ApprovalId,
     link, odd,
     tool::CallerKind,
-    view::{ApprovalView, ChangedNode, InboxRow},
+    view::{ApprovalView, ChangedNode, InboxRow, Needs},
 };
 use leptos::{either::Either, prelude::*};
 use leptos_router::hooks::use_params_map;
@@ -100,7 +100,11 @@ fn question(view: &ApprovalView, reason: RwSignal<String>) -> AnyView {
         look.word = "Waiting for you";
     }
     let answer = if decides {
-        Either::Left(view! { <Decide record=record.clone() reason/> })
+        let may_approve = view.needs.as_ref().is_none_or(Needs::may_approve);
+        Either::Left(view! {
+            {view.needs.as_ref().map(|needs| needed(needs, record))}
+            <Decide record=record.clone() reason may_approve/>
+        })
     } else {
         Either::Right(ended(view, reason))
     };
@@ -120,6 +124,18 @@ fn question(view: &ApprovalView, reason: RwSignal<String>) -> AnyView {
             {by(view)}
             {answer}
         </header>
+    }
+    .into_any()
+}
+
+/// Who approved so far, and who is still needed.
+fn needed(needs: &Needs, record: &ApprovalRecord) -> AnyView {
+    let mine =
+        words::own_part(needs).map(|said| view! { <p class="note">{icon("wait")}{said}</p> });
+    view! {
+        {decided(record)}
+        <p class="needed">{foreign(&words::needed(&needs.missing))}</p>
+        {mine}
     }
     .into_any()
 }
@@ -289,16 +305,16 @@ fn changes(view: &ApprovalView) -> AnyView {
         <section id="changes" aria-labelledby="changes-title">
             <h2 id="changes-title" class="sr">"What changes"</h2>
             {summary}
-            {rest(view)}
+            {rest(view, true)}
             {list}
-            {rest(view)}
+            {rest(view, false)}
         </section>
     }
     .into_any()
 }
 
-/// A long change is listed in stretches; the digest below binds them all.
-fn rest(view: &ApprovalView) -> AnyView {
+/// A long change is listed in stretches; the digest below binds them all. Approve waits until the reader has been told.
+fn rest(view: &ApprovalView, folds: bool) -> AnyView {
     let Some(changes) = &view.record.card.changes else {
         return ().into_any();
     };
@@ -311,10 +327,16 @@ fn rest(view: &ApprovalView) -> AnyView {
         words::digits(listed),
         words::digits(changes.total - listed)
     );
+    let href = link::changes(&view.record.id, listed);
+    if !folds {
+        return view! { <p class="banner calm"><span>{said} " " <a href=href>"Read on"</a></span></p> }
+            .into_any();
+    }
+    let key = format!("rest/{}", changes.digest.as_str());
     view! {
-        <p class="banner calm">
-            <span>{said} " " <a href=link::changes(&view.record.id, listed)>"Read on"</a></span>
-        </p>
+        <Fold key class="rest" summary=said>
+            <p>"Approving approves all of them. " <a href=href>"Read on"</a></p>
+        </Fold>
     }
     .into_any()
 }

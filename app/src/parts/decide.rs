@@ -16,15 +16,30 @@ use cloudhal_domain::{
 use leptos::{ev::SubmitEvent, html, prelude::*};
 
 #[component]
-pub fn Decide(record: ApprovalRecord, reason: RwSignal<String>) -> impl IntoView {
+pub fn Decide(
+    record: ApprovalRecord,
+    reason: RwSignal<String>,
+    /// Their approval would count; a denial always does.
+    may_approve: bool,
+) -> impl IntoView {
     let folds = expect_context::<Folds>();
     let armed = RwSignal::new(true);
     let busy = RwSignal::new(None::<&'static str>);
     arm_when_seen(armed, busy);
     let ready = move || armed.get() && folds.unopened() == 0 && busy.get().is_none();
     let submit = move |event: SubmitEvent| guard(&event, folds, armed, busy);
-    let typed = (record.card.risk == Risk::Irreversible).then(|| confirm(&record));
-    let approve = words::approve(&record.tool);
+    let typed = (may_approve && record.card.risk == Risk::Irreversible).then(|| confirm(&record));
+    let word = words::approve(&record.tool);
+    let approve = may_approve.then(|| {
+        view! {
+            <button id="approve" class="btn yes" name="decision" value="approve" aria-disabled=move || (!ready()).then_some("true")>
+                {icon("yes")}
+                <span>{move || if busy.get() == Some("approve") { "Approving…" } else { word }}</span>
+                <kbd aria-hidden="true">"a"</kbd>
+            </button>
+        }
+    });
+    let folded = may_approve.then(|| view! { <StillFolded folds/> });
     let then = then(&record);
     view! {
         <form class="decide" method="post" action=link::approval(&record.id) on:submit=submit aria-describedby="then">
@@ -32,17 +47,13 @@ pub fn Decide(record: ApprovalRecord, reason: RwSignal<String>) -> impl IntoView
             <input type="hidden" name="seenDigest" value=record.seen_digest.to_string()/>
             {typed}
             <Reason reason/>
-            <button id="approve" class="btn yes" name="decision" value="approve" aria-disabled=move || (!ready()).then_some("true")>
-                {icon("yes")}
-                <span>{move || if busy.get() == Some("approve") { "Approving…" } else { approve }}</span>
-                <kbd aria-hidden="true">"a"</kbd>
-            </button>
+            {approve}
             <button id="deny" class="btn no" name="decision" value="deny" formnovalidate aria-disabled=move || busy.get().map(|_| "true")>
                 {icon("no")}
                 <span>{move || if busy.get() == Some("deny") { "Denying…" } else { "Deny" }}</span>
                 <kbd aria-hidden="true">"d"</kbd>
             </button>
-            <StillFolded folds/>
+            {folded}
             <p class="then" id="then">{then}</p>
         </form>
     }

@@ -6,7 +6,9 @@ use crate::{
     authority::{Author, Decider},
     clock::fresh_id,
     journal::{self, Entry},
-    people, signing,
+    people,
+    policies::Measured,
+    signing,
     sites::{self, LockedSite, announce},
     store::{
         Fail, Tx,
@@ -14,7 +16,7 @@ use crate::{
     },
 };
 use cloudhal_domain::{
-    approval::{ApprovalRecord, State, Verdict, Via, closed_answer},
+    approval::{ApprovalRecord, State, Status, Verdict, Via, closed_answer},
     code::{Code, Refusal},
     digest::Digest,
     id::{ApprovalId, SiteId},
@@ -92,16 +94,32 @@ impl Deciding {
         if locked.is_some() {
             sites::expire_overdue(tx, self.site.as_str(), now).await?;
         }
-        if !sql::decide(tx, &self.site, &self.id, &self.seen, self.verdict, now).await? {
+        if !stored.is_intact() {
+            tracing::error!(approval = %self.id, "the stored request was changed by hand");
+            return Err(Refusal::new(
+                Code::StaleView,
+                "The stored request is not what was asked: somebody changed it in the database. Nothing was decided. Ask the operator to run `cloudhal verify`.",
+            )
+            .into());
+        }
+        let measured = Measured::of(tx.sql(), &stored.approval).await?;
+        let becomes = match self.becomes(tx, &stored, &measured).await? {
+            Ok(becomes) => becomes,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        if !sql::decide(tx, &self.site, &self.id, &self.seen, becomes, now).await? {
             let stored = sql::get_now(tx, &self.id).await?.unwrap_or(stored);
             return Ok(Err(self.why_not(&stored, now)));
         }
         let by = Author::person(&self.person);
         let decision = self.row(&stored, now);
-        sql::insert_decision(tx, &decision).await?;
+        if !(self.verdict == Verdict::Approve && self.approved_before(&stored)) {
+            sql::insert_decision(tx, &decision).await?;
+        }
         let body = json!({
             "verdict": self.verdict.as_str(), "via": decision.via, "seenDigest": decision.seen_digest, "reason": decision.reason,
             "tool": stored.approval.tool, "argsHash": stored.approval.args_hash, "stateHash": stored.approval.state_hash,
+            "becomes": becomes.as_str(),
         });
         journal::site(
             tx,
@@ -124,6 +142,47 @@ impl Deciding {
         )
         .await?;
         Ok(Ok(()))
+    }
+
+    /// What the record becomes with this decision: one denial ends it, and approvals count until the site's policy is met.
+    /// The inner refusal is for a person whose approval adds nothing.
+    async fn becomes(
+        &self,
+        tx: &mut Tx,
+        stored: &Stored,
+        measured: &Measured,
+    ) -> Result<Result<Status, Refusal>, Fail> {
+        if self.verdict == Verdict::Deny {
+            return Ok(Ok(Status::Denied));
+        }
+        if !measured.counts(self.person.id()) {
+            return Ok(Err(Refusal::new(
+                Code::Forbidden,
+                "This site wants somebody other than the owner of the asking agent to approve. You may deny it. Nothing was decided.",
+            )));
+        }
+        let missing = measured
+            .missing_with(tx.sql(), self.site.as_str(), self.person.id())
+            .await?;
+        if missing.is_nothing() {
+            return Ok(Ok(Status::Approved));
+        }
+        let open = matches!(stored.approval.state, State::Pending);
+        if open && self.approved_before(stored) {
+            return Ok(Err(Refusal::new(
+                Code::AlreadyDecided,
+                "You approved this already. It waits for somebody else.",
+            )
+            .with("missing", json!(missing))));
+        }
+        Ok(Ok(Status::Pending))
+    }
+
+    fn approved_before(&self, stored: &Stored) -> bool {
+        let decisions = &stored.approval.decisions;
+        decisions.iter().any(|d| {
+            d.decision == Verdict::Approve && d.by.id.as_str() == self.person.id().as_str()
+        })
     }
 
     fn row(&self, stored: &Stored, now: Timestamp) -> DecisionRow {

@@ -1,9 +1,9 @@
 //! Spending an approval: every condition, the effect, its receipt and the journal in one transaction.
 //!
-//! The protocol: 1 lock the site and read its state · 2 ask again whether the caller and the
-//! approver still may · 3 the redeeming UPDATE, whose row count is the verdict · 4 the effect, from the stored arguments, in a
-//! part of its own · 5 receipt · 6 check the decisions' signatures · 7 journal · 8 the site's new state, which voids every other
-//! request · COMMIT. A failure of the domain undoes 4 alone and the receipt says so; any other undoes everything.
+//! The protocol: 1 lock the site and read its state · 2 ask again whether the caller still may, whether the record and its
+//! decisions are genuine, and whether they still are what the site's policy asks for · 3 the redeeming UPDATE, whose row count
+//! is the verdict · 4 the effect, from the arguments that were verified, in a part of its own · 5 receipt · 6 journal · 7 the
+//! site's new state, which voids every other request · COMMIT. A failure of the domain undoes 4 alone and the receipt says so; any other undoes everything.
 
 use super::key_of;
 use crate::{
@@ -12,7 +12,8 @@ use crate::{
     authority::{Author, Authority, Redeemed},
     clock::fresh_id,
     journal::{self, Entry},
-    people, signing,
+    policies::Measured,
+    signing,
     sites::{LockedSite, announce},
     store::{
         Fail, Tx, agents as agents_sql,
@@ -21,10 +22,9 @@ use crate::{
     tools::{Gated, Tool},
 };
 use cloudhal_domain::{
-    approval::{Approval, Outcome, Receipt, Verdict, VoidCause},
+    approval::{Approval, Outcome, Receipt, Status, VoidCause},
     canonical,
     code::{Code, Refusal},
-    id::PersonId,
     time::Timestamp,
 };
 use serde_json::{Value, json};
@@ -86,8 +86,22 @@ impl Spending {
                 "This key may no longer make this call. The approval stays as it was.",
             )));
         }
-        if let Some(cause) = self.no_longer_holds(tx).await? {
+        let Some(stored) = sql::get_now(tx, &id).await? else {
+            return Ok(Ok(Redeem::Lost));
+        };
+        if stored.approval.state.status() != Status::Approved {
+            return Ok(Ok(Redeem::Lost));
+        }
+        if let Some(cause) = self.another_time(tx, &stored).await? {
             self.void(tx, cause, now).await?;
+            return Ok(Ok(Redeem::Lost));
+        }
+        if !signing::all_genuine(tx, &self.engine, &stored).await? {
+            return Ok(Err(self.not_genuine(tx, now).await?));
+        }
+        let measured = Measured::of(tx.sql(), &stored.approval).await?;
+        if !measured.missing().is_nothing() {
+            self.void(tx, VoidCause::AccessLost, now).await?;
             return Ok(Ok(Redeem::Lost));
         }
         let receipt_id = fresh_id();
@@ -100,16 +114,14 @@ impl Spending {
             args_hash: &self.approval.args_hash,
             state_hash: &state_hash,
         };
-        let Some(arguments) = sql::redeem(tx, &id, call, &receipt_id, now).await? else {
+        if !sql::redeem(tx, &id, call, &receipt_id, now).await? {
             return Ok(Ok(Redeem::Lost));
-        };
+        }
         let author = self.caller.author();
         let authority = Authority::Redeemed(Redeemed::spent(id.clone(), author.clone()));
-        let arguments = serde_json::from_str(&arguments)
-            .map_err(|e| Refusal::new(Code::Internal, e.to_string()))?;
+        let arguments = stored.approval.arguments;
         let receipt = run_effect(tx, &mut site, &*self.gated, &authority, arguments, now).await?;
         self.keep_receipt(tx, &receipt_id, &receipt).await?;
-        self.check_decisions(tx).await?;
         let body = json!({"tool": self.tool, "argsHash": self.approval.args_hash, "stateHash": state_hash, "receipt": receipt_id, "outcome": receipt.outcome.as_str()});
         journal::site(
             tx,
@@ -135,32 +147,13 @@ impl Spending {
         Ok(Ok(Redeem::Ran(receipt)))
     }
 
-    /// Reasons that are not in the record itself: the tool, the epoch, and whether whoever approved still may.
-    async fn no_longer_holds(&self, tx: &mut Tx) -> Result<Option<VoidCause>, Fail> {
-        if self.approval.tool_version != self.tool_version {
+    /// Whether the record is of another time: the tool is not what it was, or the database was restored since.
+    async fn another_time(&self, tx: &mut Tx, stored: &Stored) -> Result<Option<VoidCause>, Fail> {
+        if stored.approval.tool_version != self.tool_version {
             return Ok(Some(VoidCause::ToolChanged));
         }
-        let Some(stored) = sql::get_now(tx, &self.approval.id).await? else {
-            return Ok(None);
-        };
         if stored.epoch != sql::epoch(tx.sql()).await? {
             return Ok(Some(VoidCause::Restored));
-        }
-        for decision in stored
-            .approval
-            .decisions
-            .iter()
-            .filter(|d| d.decision == Verdict::Approve)
-        {
-            let role = people::role_now(
-                tx,
-                &PersonId::new(decision.by.id.as_str()),
-                self.approval.site.as_str(),
-            )
-            .await?;
-            if !role.is_some_and(|r| r.may_decide()) {
-                return Ok(Some(VoidCause::AccessLost));
-            }
         }
         Ok(None)
     }
@@ -186,21 +179,23 @@ impl Spending {
         Ok(())
     }
 
-    /// A row that says approved without genuine decisions behind it was edited by hand: the whole unit fails.
-    async fn check_decisions(&self, tx: &mut Tx) -> Result<(), Fail> {
-        let stored = sql::get_now(tx, &self.approval.id)
-            .await?
-            .ok_or_else(|| Fail::from(Refusal::not_found("approval")))?;
-        if signing::all_genuine(tx, &self.engine, &stored).await? {
-            return Ok(());
-        }
-        tracing::error!(approval = %self.approval.id, "a decision's signature does not verify: somebody edited the row");
-        Err(Refusal::new(
+    /// A row that says approved without genuine decisions behind it was edited by hand, or was signed by a node that this one
+    /// does not know: it stays as it is, for the operator to look at, and the journal tells that it was tried.
+    async fn not_genuine(&self, tx: &mut Tx, now: Timestamp) -> Result<Refusal, Fail> {
+        let id = &self.approval.id;
+        tracing::error!(approval = %id, "a decision's signature does not verify: somebody edited the row");
+        let entry = Entry {
+            kind: "approval.not_genuine",
+            actor: &Author::system(),
+            approval: Some(id),
+            body: json!({"tool": self.tool, "caller": self.caller.author().key}),
+        };
+        journal::site(tx, self.approval.site.as_str(), now, entry).await?;
+        Ok(Refusal::new(
             Code::ApprovalVoided,
             "Not executed: the stored decision is not genuine. Ask the operator to run `cloudhal verify`, and ask again without approvalId.",
         )
-        .with("cause", VoidCause::AccessLost.as_str())
-        .into())
+        .with("cause", VoidCause::AccessLost.as_str()))
     }
 
     async fn keep_receipt(

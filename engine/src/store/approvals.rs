@@ -2,12 +2,16 @@
 //!
 //! Every step is one statement with the whole guard in its WHERE; the row count is the verdict and a later read only explains.
 
+mod lists;
+pub use lists::*;
+
 use super::{StoreError, Tx, error::known};
 use cloudhal_domain::{
     approval::{
         Approval, DecidedBy, Decision, Outcome, Receipt, State, Status, Verdict, Via, VoidCause,
     },
-    digest::Digest,
+    card::seen_digest,
+    digest::{self, Digest},
     id::{ApprovalId, PersonId, SiteId},
     time::Timestamp,
     tool::{CallerKind, Surface},
@@ -162,22 +166,20 @@ pub async fn decide(
     site: &SiteId,
     id: &ApprovalId,
     seen: &Digest,
-    verdict: Verdict,
+    becomes: Status,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    let status = match verdict {
-        Verdict::Approve => Status::Approved,
-        Verdict::Deny => Status::Denied,
-    };
+    let changed_at = (becomes != Status::Pending).then(|| now.ms());
     let done = sqlx::query(
-        "update approvals set status = $1, changed_at = $2
+        "update approvals set status = $1, changed_at = $6
          where id = $3 and site_id = $4 and status = 'pending' and seen_digest = $5 and expires_at > $2 and epoch = (select epoch from instance)",
     )
-    .bind(status.as_str())
+    .bind(becomes.as_str())
     .bind(now.ms())
     .bind(id.as_str())
     .bind(site.as_str())
     .bind(seen.as_str())
+    .bind(changed_at)
     .execute(tx.sql())
     .await?;
     Ok(done.rows_affected() == 1)
@@ -215,19 +217,18 @@ pub async fn insert_decision(tx: &mut Tx, decision: &DecisionRow) -> Result<(), 
     Ok(())
 }
 
-/// The only place where an approval is spent. What comes back is what will run.
+/// The only place where an approval is spent; the row count is the verdict.
 pub async fn redeem(
     tx: &mut Tx,
     id: &ApprovalId,
     call: CallKey<'_>,
     receipt: &str,
     now: Timestamp,
-) -> Result<Option<String>, StoreError> {
+) -> Result<bool, StoreError> {
     let sql = "update approvals set status = 'redeemed', changed_at = $1, receipt_id = $2
         where id = $3 and status = 'approved' and tool = $4 and tool_version = $5 and args_hash = $6 and caller_kind = $7 and caller_id = $8 and surface = $9
-          and site_id = $10 and scope_kind = 'site' and scope_id = $10 and state_hash = $11 and epoch = (select epoch from instance) and expires_at > $1
-        returning arguments";
-    let row = sqlx::query(sql)
+          and site_id = $10 and scope_kind = 'site' and scope_id = $10 and state_hash = $11 and epoch = (select epoch from instance) and expires_at > $1";
+    let done = sqlx::query(sql)
         .bind(now.ms())
         .bind(receipt)
         .bind(id.as_str())
@@ -239,11 +240,9 @@ pub async fn redeem(
         .bind(call.caller.surface.as_str())
         .bind(call.site.as_str())
         .bind(call.state_hash)
-        .fetch_optional(tx.sql())
+        .execute(tx.sql())
         .await?;
-    row.map(|row| row.try_get(0))
-        .transpose()
-        .map_err(Into::into)
+    Ok(done.rows_affected() == 1)
 }
 
 pub async fn insert_receipt(
@@ -419,6 +418,21 @@ pub struct Stored {
     pub decisions: Vec<DecisionRow>,
 }
 
+impl Stored {
+    /// Whether the row's own digests are those of what stands in it: the arguments that would run, and the card that is shown.
+    pub fn is_intact(&self) -> bool {
+        let approval = &self.approval;
+        let seen = seen_digest(
+            &self.card_text,
+            &approval.args_hash,
+            &approval.state_hash,
+            &approval.tool_version,
+        );
+        digest::of_arguments(&approval.arguments) == approval.args_hash
+            && seen == approval.seen_digest
+    }
+}
+
 const SELECT: &str = "select id, site_id, tool, tool_version, arguments, args_hash, state_hash, state_rev, caller_kind, caller_id, surface, conversation, reason, card,
     seen_digest, epoch, status, requested_at, expires_at, changed_at, void_cause from approvals where id = $1";
 
@@ -583,207 +597,13 @@ fn receipt_of(
     })
 }
 
-/// One row of a list.
-#[derive(Clone, Debug, sqlx::FromRow)]
-pub struct ListRow {
-    pub id: String,
-    pub site_id: String,
-    pub site_slug: String,
-    pub site_title: String,
-    pub sentence: String,
-    pub caller_name: String,
-    pub surface: String,
-    pub tool: String,
-    pub risk: String,
-    pub status: String,
-    pub requested_at: i64,
-    pub expires_at: i64,
-    pub changed_at: Option<i64>,
-    pub outcome: Option<String>,
-}
-
-/// What a list shows. Texts are compared with `''` meaning "any", so that one statement serves every filter.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Sites the viewer may see, or all of them.
-    pub person: Option<String>,
-    pub site: String,
-    pub tool: String,
-    pub agent: String,
-    /// Lower-case text within sentence or asker.
-    pub text: String,
-}
-
-/// Standing as readers compute it, so that an overdue row leaves the queue before the sweeper comes.
-macro_rules! list {
-    ($where:literal) => {
-        concat!(
-            "select a.id, a.site_id, s.slug as site_slug, s.title as site_title, a.sentence, a.caller_name, a.surface, a.tool, a.risk,
-                case when a.status in ('pending', 'approved') and a.expires_at <= $1 then 'expired' else a.status end as status,
-                a.requested_at, a.expires_at, a.changed_at, r.outcome
-             from approvals a join sites s on s.id = a.site_id left join receipts r on r.approval_id = a.id
-             where ($2 = '' or s.slug = $2 or s.id = $2) and ($3 = '' or a.tool = $3) and ($4 = '' or a.caller_name = $4)
-               and ($5 = '' or lower(a.sentence) like '%' || $5 || '%' or lower(a.caller_name) like '%' || $5 || '%')
-               and ($6 = '' or a.site_id in (select m.site_id from memberships m where m.person_id = $6)) and ",
-            $where
-        )
-    };
-}
-
-/// Pending ones, oldest-expiring first; `after` is (expires_at, id).
-pub async fn list_waiting(
-    pool: &AnyPool,
-    filter: &Filter,
-    after: (i64, &str),
-    now: Timestamp,
-    limit: i64,
-) -> Result<Vec<ListRow>, StoreError> {
-    let sql = list!(
-        "a.status = 'pending' and a.expires_at > $1 and (a.expires_at > $7 or (a.expires_at = $7 and a.id > $8)) order by a.expires_at, a.id limit $9"
-    );
-    Ok(bind_filter(sqlx::query_as(sql), filter, now)
-        .bind(after.0)
-        .bind(after.1)
-        .bind(limit)
-        .fetch_all(pool)
-        .await?)
-}
-
-/// Those with one standing (or `''` for all), newest first; `before` is (requested_at, id).
-pub async fn list_by_standing(
-    pool: &AnyPool,
-    filter: &Filter,
-    standings: (&str, &str),
-    before: (i64, &str),
-    now: Timestamp,
-    limit: i64,
-) -> Result<Vec<ListRow>, StoreError> {
-    let sql = list!(
-        "($10 = '' or (case when a.status in ('pending', 'approved') and a.expires_at <= $1 then 'expired' else a.status end) in ($10, $11))
-         and (a.requested_at < $7 or (a.requested_at = $7 and a.id < $8)) order by a.requested_at desc, a.id desc limit $9"
-    );
-    Ok(bind_filter(sqlx::query_as(sql), filter, now)
-        .bind(before.0)
-        .bind(before.1)
-        .bind(limit)
-        .bind(standings.0)
-        .bind(standings.1)
-        .fetch_all(pool)
-        .await?)
-}
-
-type Query<'q, T> = sqlx::query::QueryAs<'q, Any, T, sqlx::any::AnyArguments>;
-
-fn bind_filter<'q, T>(query: Query<'q, T>, filter: &Filter, now: Timestamp) -> Query<'q, T> {
-    query
-        .bind(now.ms())
-        .bind(filter.site.clone())
-        .bind(filter.tool.clone())
-        .bind(filter.agent.clone())
-        .bind(filter.text.clone())
-        .bind(filter.person.clone().unwrap_or_default())
-}
-
-/// How many there are of each standing, for the tabs.
-pub async fn counts(
-    pool: &AnyPool,
-    filter: &Filter,
-    now: Timestamp,
-) -> Result<Vec<(String, i64)>, StoreError> {
-    let sql = "select (case when a.status in ('pending', 'approved') and a.expires_at <= $1 then 'expired' else a.status end) as standing, count(*)
-        from approvals a join sites s on s.id = a.site_id
-        where ($2 = '' or s.slug = $2 or s.id = $2) and ($3 = '' or a.tool = $3) and ($4 = '' or a.caller_name = $4)
-          and ($5 = '' or lower(a.sentence) like '%' || $5 || '%' or lower(a.caller_name) like '%' || $5 || '%')
-          and ($6 = '' or a.site_id in (select m.site_id from memberships m where m.person_id = $6))
-        group by 1";
-    Ok(bind_filter(sqlx::query_as(sql), filter, now)
-        .fetch_all(pool)
-        .await?)
-}
-
-/// Pending ones on the sites where a person may decide; for the badge.
-pub async fn waiting_for(
-    pool: &AnyPool,
-    person: Option<&str>,
-    site: Option<&str>,
-    now: Timestamp,
-) -> Result<i64, StoreError> {
-    let sql = "select count(*) from approvals a join sites s on s.id = a.site_id
-        where a.status = 'pending' and a.expires_at > $1 and ($2 = '' or a.site_id = $2)
-          and ($3 = '' or a.site_id in (select m.site_id from memberships m where m.person_id = $3 and m.role in ('approver', 'owner')))";
-    let row = sqlx::query(sql)
-        .bind(now.ms())
-        .bind(site.unwrap_or_default())
-        .bind(person.unwrap_or_default())
-        .fetch_one(pool)
-        .await?;
-    Ok(row.try_get(0)?)
-}
-
-pub async fn pending_by_agent(
-    pool: &AnyPool,
-    agent: &str,
-    now: Timestamp,
-) -> Result<i64, StoreError> {
-    let sql = "select count(*) from approvals where caller_kind = 'agent' and caller_id = $1 and status = 'pending' and expires_at > $2";
-    Ok(sqlx::query(sql)
-        .bind(agent)
-        .bind(now.ms())
-        .fetch_one(pool)
-        .await?
-        .try_get(0)?)
-}
-
-/// Other requests for the same call by anyone, newest first.
-pub async fn same_call(
-    pool: &AnyPool,
-    approval: &Approval,
-    limit: i64,
-) -> Result<Vec<String>, StoreError> {
-    let sql = "select id from approvals where site_id = $1 and tool = $2 and args_hash = $3 and id <> $4 order by requested_at desc limit $5";
+/// The ids of all records in their order, a page at a time, for the verifier.
+pub async fn ids_after(pool: &AnyPool, id: &str, limit: i64) -> Result<Vec<String>, StoreError> {
+    let sql = "select id from approvals where id > $1 order by id limit $2";
     ids(sqlx::query(sql)
-        .bind(approval.site.as_str())
-        .bind(&approval.tool)
-        .bind(approval.args_hash.as_str())
-        .bind(approval.id.as_str())
+        .bind(id)
         .bind(limit)
         .fetch_all(pool)
-        .await?)
-}
-
-/// A later open request by the same caller with the same tool, for "there is a newer one".
-pub async fn newer_open(
-    pool: &AnyPool,
-    approval: &Approval,
-    now: Timestamp,
-) -> Result<Option<String>, StoreError> {
-    let sql = "select id from approvals where site_id = $1 and tool = $2 and caller_kind = $3 and caller_id = $4 and id <> $5 and requested_at >= $6
-        and status in ('pending', 'approved') and expires_at > $7 order by requested_at desc limit 1";
-    let row = sqlx::query(sql)
-        .bind(approval.site.as_str())
-        .bind(&approval.tool)
-        .bind(approval.caller_kind.as_str())
-        .bind(&approval.caller_id)
-        .bind(approval.id.as_str())
-        .bind(approval.requested_at.ms())
-        .bind(now.ms())
-        .fetch_optional(pool)
-        .await?;
-    row.map(|row| row.try_get(0))
-        .transpose()
-        .map_err(Into::into)
-}
-
-/// One list row by id, where the filter lets the viewer see it.
-pub async fn list_one(
-    pool: &AnyPool,
-    id: &str,
-    now: Timestamp,
-) -> Result<Option<ListRow>, StoreError> {
-    let sql = list!("a.id = $7");
-    Ok(bind_filter(sqlx::query_as(sql), &Filter::default(), now)
-        .bind(id)
-        .fetch_optional(pool)
         .await?)
 }
 

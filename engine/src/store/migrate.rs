@@ -48,6 +48,7 @@ const STEPS: &[Step] = &[
     step!(4 "0004_agents"),
     step!(5 "0005_journal" differs),
     step!(6 "0006_approvals"),
+    step!(7 "0007_policy"),
 ];
 
 /// Brings the schema up to date; refuses a database that a newer binary wrote, before touching it.

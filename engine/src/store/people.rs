@@ -110,6 +110,24 @@ pub async fn insert_link(
     Ok(())
 }
 
+/// Whether a link would be spent now; [`spend_link`] decides.
+pub async fn link_is_good(
+    pool: &AnyPool,
+    token_hash: &str,
+    purpose: &str,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let sql = "select count(*) from sign_in_links where token_hash = $1 and purpose = $2 and used_at is null and expires_at > $3";
+    let n: i64 = sqlx::query(sql)
+        .bind(token_hash)
+        .bind(purpose)
+        .bind(now.ms())
+        .fetch_one(pool)
+        .await?
+        .try_get(0)?;
+    Ok(n > 0)
+}
+
 /// Spends a link; the guard is the whole condition. Returns whom it signs in (`Some(None)` for set-up).
 pub async fn spend_link(
     tx: &mut Tx,

@@ -1,6 +1,6 @@
 //! SQL for sites, their states and memberships.
 
-use super::{StoreError, Tx};
+use super::{Connection, StoreError, Tx};
 use cloudhal_domain::id::{PersonId, SiteId};
 use sqlx::{AnyPool, Row as _};
 
@@ -234,4 +234,53 @@ pub async fn add_member(
         .execute(tx.sql())
         .await?;
     Ok(())
+}
+
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct MemberRow {
+    pub person_id: String,
+    pub role: String,
+    pub name: String,
+    pub email: String,
+}
+
+pub async fn members(db: &mut Connection, site: &str) -> Result<Vec<MemberRow>, StoreError> {
+    let sql = "select m.person_id, m.role, p.name, p.email from memberships m join people p on p.id = m.person_id
+        where m.site_id = $1 order by p.name, p.id";
+    Ok(sqlx::query_as(sql).bind(site).fetch_all(db).await?)
+}
+
+/// Sets the role, or ends the membership.
+pub async fn set_member(
+    tx: &mut Tx,
+    site: &str,
+    person: &PersonId,
+    role: Option<&str>,
+) -> Result<(), StoreError> {
+    let query = match role {
+        Some(role) => sqlx::query(
+            "insert into memberships (site_id, person_id, role) values ($1, $2, $3)
+             on conflict (site_id, person_id) do update set role = excluded.role",
+        )
+        .bind(site)
+        .bind(person.as_str())
+        .bind(role),
+        None => sqlx::query("delete from memberships where site_id = $1 and person_id = $2")
+            .bind(site)
+            .bind(person.as_str()),
+    };
+    query.execute(tx.sql()).await?;
+    Ok(())
+}
+
+/// How many owners the site has beside this one, accounts that are disabled not counted.
+pub async fn other_owners(tx: &mut Tx, site: &str, person: &PersonId) -> Result<i64, StoreError> {
+    let sql = "select count(*) from memberships m join people p on p.id = m.person_id
+        where m.site_id = $1 and m.role = 'owner' and m.person_id <> $2 and p.disabled_at is null";
+    Ok(sqlx::query(sql)
+        .bind(site)
+        .bind(person.as_str())
+        .fetch_one(tx.sql())
+        .await?
+        .try_get(0)?)
 }

@@ -4,6 +4,7 @@ use super::{inbox_row, journal_row};
 use crate::{
     Engine, approvals, changes as describing,
     people::{self, Person},
+    policies,
     store::{
         approvals as approvals_sql, journal as journal_sql,
         nodes::{self as nodes_sql, RevisionRow as StoredRevision},
@@ -49,9 +50,14 @@ pub async fn approval(
             .map(ApprovalId::new)
     };
     let journal = journal_sql::of_approval(db, id.as_str()).await?;
+    let needs = {
+        let mut reader = engine.store().reader().await?;
+        policies::needs(&mut reader, &approval, person.id()).await?
+    };
     Ok(ApprovalView {
         arguments_text: canonical::text(&approval.arguments),
         may_decide: role.is_some_and(Role::may_decide),
+        needs,
         own_agent: approval
             .card
             .asker

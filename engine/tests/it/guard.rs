@@ -2,7 +2,7 @@
 //! these tests go past all of that, to the statements that decide, and change one thing of a call that would be taken.
 
 use crate::support::*;
-use cloudhal_domain::{approval::Verdict, digest::Digest, time::Timestamp, tool::CallerKind};
+use cloudhal_domain::{approval::Status, digest::Digest, time::Timestamp, tool::CallerKind};
 use cloudhal_engine::store::{
     Fail,
     approvals::{self as sql, CallKey, CallerKey},
@@ -74,7 +74,9 @@ async fn takes(world: &World, call: &Call) -> bool {
                 state_hash: &call.state_hash,
             };
             let id = ApprovalId::new(&call.id);
-            let taken = sql::redeem(tx, &id, key, "receipt", call.now).await?;
+            let taken = sql::redeem(tx, &id, key, "receipt", call.now)
+                .await?
+                .then_some(());
             Err::<(), Fail>(Refusal::conflict(taken.is_some().to_string()).into())
         })
     });
@@ -182,7 +184,7 @@ async fn the_deciding_update_asks_for_everything(world: World) {
         let (site, id, seen) = (site.clone(), id.clone(), seen.clone());
         let unit = world.engine().store().write(move |tx| {
             Box::pin(async move {
-                let taken = sql::decide(tx, &site, &id, &seen, Verdict::Approve, now).await?;
+                let taken = sql::decide(tx, &site, &id, &seen, Status::Approved, now).await?;
                 Err::<(), Fail>(Refusal::conflict(taken.to_string()).into())
             })
         });

@@ -12,6 +12,7 @@ mod support;
 mod story;
 
 mod order;
+mod policy;
 
 mod deciding;
 mod expiry;
@@ -23,6 +24,7 @@ mod guard;
 mod tampering;
 
 mod nodes;
+mod sight;
 mod state;
 mod versions;
 

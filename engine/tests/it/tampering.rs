@@ -3,6 +3,7 @@
 use crate::support::*;
 
 on_both! {
+    a_pending_row_with_other_arguments_is_not_decided,
     a_row_set_to_approved_by_hand_does_not_redeem,
     an_approved_row_with_anything_changed_does_not_redeem,
     a_decision_of_another_request_does_not_count,
@@ -15,6 +16,48 @@ on_both! {
     verify_names_a_journal_that_was_cut_short,
     verify_names_a_redeemed_record_without_receipt,
     the_journal_takes_no_change,
+}
+
+/// A47: what runs is what was asked, also when the row was edited before anybody looked.
+async fn a_pending_row_with_other_arguments_is_not_decided(world: World) {
+    let scene = world.scene().await;
+    scene.publish().await;
+    scene.edit("Two.").await;
+    scene.publish().await;
+    let ask = json!({"site": scene.site, "version": 1});
+    for edit in [
+        "update approvals set arguments = replace(arguments, '\"version\":1', '\"version\":2')",
+        "update approvals set card = replace(card, 'Rye', 'Oat')",
+    ] {
+        let id = scene
+            .bot
+            .call("rollback", ask.clone())
+            .await
+            .pending()
+            .approval_id;
+        world.sql(edit).await;
+        refused(scene.ada.approve(&id).await, Code::StaleView);
+        assert_eq!(scene.stored_status(&id).await, "pending");
+        let fault = world.fault().await.unwrap();
+        assert!(fault.contains(id.as_str()), "{fault}");
+        // Approved, then edited.
+        world.sql("delete from approvals").await;
+        let id = scene
+            .bot
+            .call("rollback", ask.clone())
+            .await
+            .pending()
+            .approval_id;
+        scene.ada.approve(&id).await.unwrap();
+        world.sql(edit).await;
+        let answer = scene.bot.call_with(&id, "rollback", ask.clone()).await;
+        answer.refused(Code::ApprovalVoided);
+        assert_eq!(scene.live_version().await, Some(2));
+        world
+            .sql("delete from decisions; delete from approvals")
+            .await;
+    }
+    world.tampers();
 }
 
 /// C39, A47.

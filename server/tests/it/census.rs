@@ -69,6 +69,7 @@ impl Scene {
                 .replace("{slug}", SLUG)
                 .replace("{node}", &node)
                 .replace("{side}", "after")
+                .replace("{person}", &id)
                 .replace("{token}", link.rsplit('/').next().unwrap())
                 .replace("{*rest}", "sites/anything")
         };
@@ -108,6 +109,8 @@ impl Scene {
                         Method::POST,
                         Body::Json(json!({"seenDigest": record["seenDigest"]})),
                     ),
+                    "put" if path.ends_with("/policy") => (Method::PUT, Body::Json(json!({}))),
+                    "put" => (Method::PUT, Body::Json(json!({"role": "viewer"}))),
                     "post" => (Method::POST, form(&path)),
                     "get" => (Method::GET, Body::None),
                     "any" => (Method::POST, Body::Json(json!({}))),

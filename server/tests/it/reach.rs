@@ -41,7 +41,10 @@ pub fn routes() -> Vec<Route> {
             let methods = METHODS
                 .into_iter()
                 .filter(|method| names_method(handler, method));
-            let methods: BTreeSet<&str> = match call.contains("get(") || call.contains("post(") {
+            let methods: BTreeSet<&str> = match ["get(", "post(", "put("]
+                .iter()
+                .any(|one| call.contains(one))
+            {
                 true => methods.collect(),
                 false => ["any"].into(),
             };

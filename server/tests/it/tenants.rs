@@ -27,6 +27,7 @@ async fn a_member_of_another_site_sees_what_nobody_sees() {
             path.replace("{slug}", slug)
                 .replace("{node}", node)
                 .replace("{side}", "after")
+                .replace("{person}", id)
         };
         let theirs = with(server.site.as_str(), &id, SLUG, &node);
         let unknown = with(&nowhere, &nowhere, "nowhere", &nowhere);
@@ -46,6 +47,10 @@ async fn a_member_of_another_site_sees_what_nobody_sees() {
                 ];
                 let request = match (&method, is_json) {
                     (&Method::POST, true) => request.json(&json!({"seenDigest": "sha256:x"})),
+                    (&Method::PUT, _) if route.path.ends_with("/policy") => {
+                        request.json(&json!({}))
+                    }
+                    (&Method::PUT, _) => request.json(&json!({"role": "viewer"})),
                     (&Method::POST, false) => request.form(&fields),
                     _ => request,
                 };

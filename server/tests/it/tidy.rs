@@ -419,10 +419,7 @@ fn files_fit_into_a_head() {
 
 const LINES_MAX: usize = 700;
 /// Over the line already. A number here may only go down, and a line only away.
-const LONG_FILES: [(&str, usize); 2] = [
-    ("engine/src/content/import.rs", 860),
-    ("engine/src/store/approvals.rs", 780),
-];
+const LONG_FILES: [(&str, usize); 1] = [("engine/src/content/import.rs", 860)];
 const FUNCTION_LINES_MAX: usize = 70;
 const LONG_FUNCTIONS_PERCENT_MAX: usize = 5;
 

@@ -8,6 +8,7 @@ use cloudhal_domain::{
     approval::Verdict,
     id::{AgentId, SiteId},
     origin::{self, SameOrigin},
+    role::Role,
 };
 use cloudhal_engine::{
     agents::{self, Caller},
@@ -15,7 +16,9 @@ use cloudhal_engine::{
     authority::Decider,
     direct,
     gate::CallRequest,
+    members,
     people::Person,
+    policies,
     store::sites as sites_sql,
 };
 use std::fmt::Debug;
@@ -154,6 +157,33 @@ impl PersonClient {
     ) -> Result<ApprovalRecord, Refusal> {
         let decider = Decider::new(&self.person, own_page());
         approvals::decide(&self.engine, &decider, site, id, verdict, digest, reason).await
+    }
+
+    pub async fn set_policy(&self, site: &SiteId, policy: Value) -> Result<(), Refusal> {
+        let set = policies::set(&self.engine, &self.person, own_page(), site, policy);
+        set.await.map(drop)
+    }
+
+    /// Gives somebody a role and groups, or takes them away.
+    pub async fn set_member(
+        &self,
+        site: &SiteId,
+        who: &PersonClient,
+        role: Option<Role>,
+        groups: &[&str],
+    ) -> Result<(), Refusal> {
+        let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+        let who = who.person.id();
+        members::set(
+            &self.engine,
+            &self.person,
+            own_page(),
+            site,
+            who,
+            role,
+            groups,
+        )
+        .await
     }
 
     /// Runs a gated tool by hand, seeing the site as it is now.

@@ -1,0 +1,148 @@
+//! Who belongs to a site, in which role and groups. An owner's right, journaled; a site keeps an owner.
+
+use crate::{
+    Engine,
+    authority::Author,
+    journal::{self, Entry},
+    people::{self, Person},
+    sites::LockedSite,
+    store::{Fail, people as people_sql, policies as policies_sql, sites as sites_sql},
+};
+use cloudhal_domain::{
+    code::{Code, Refusal},
+    id::{PersonId, SiteId},
+    origin::SameOrigin,
+    policy::{GROUPS_MAX, is_group_name},
+    role::Role,
+    view::Member,
+};
+use serde_json::json;
+
+/// The members of a site, by name, for those who may see it.
+pub async fn list(engine: &Engine, person: &Person, site: &SiteId) -> Result<Vec<Member>, Refusal> {
+    people::role_on(engine, person, site)
+        .await?
+        .ok_or_else(|| Refusal::not_found("site"))?;
+    let mut db = engine.store().reader().await?;
+    let mut members = Vec::new();
+    for row in sites_sql::members(&mut db, site.as_str()).await? {
+        let Some(role) = Role::from_text(&row.role) else {
+            continue;
+        };
+        members.push(Member {
+            groups: policies_sql::groups_of(&mut db, site.as_str(), &row.person_id).await?,
+            person: PersonId::new(row.person_id),
+            name: row.name,
+            email: row.email,
+            role,
+        });
+    }
+    Ok(members)
+}
+
+/// Gives somebody a role and groups on a site, or takes both away (`role` is `None`).
+pub async fn set(
+    engine: &Engine,
+    by: &Person,
+    _: SameOrigin,
+    site: &SiteId,
+    who: &PersonId,
+    role: Option<Role>,
+    groups: Vec<String>,
+) -> Result<(), Refusal> {
+    let wrong = groups.iter().find(|group| !is_group_name(group));
+    if let Some(group) = wrong {
+        return Err(Refusal::new(
+            Code::InvalidArguments,
+            format!(
+                "“{}” is not a group's name: lower-case letters, digits and '-'.",
+                group.escape_debug()
+            ),
+        ));
+    }
+    if groups.len() > GROUPS_MAX {
+        return Err(Refusal::new(
+            Code::InvalidArguments,
+            format!("A person is in at most {GROUPS_MAX} groups of a site."),
+        ));
+    }
+    let mut groups = groups;
+    groups.sort();
+    groups.dedup();
+    let setting = Setting {
+        by: by.clone(),
+        site: site.clone(),
+        who: who.clone(),
+        role,
+        groups,
+    };
+    let now = engine.now();
+    let unit = engine.store().write(move |tx| {
+        Box::pin(async move {
+            LockedSite::expect(tx, &setting.site, now).await?;
+            setting.set(tx, now).await
+        })
+    });
+    Ok(unit.await?)
+}
+
+struct Setting {
+    by: Person,
+    site: SiteId,
+    who: PersonId,
+    role: Option<Role>,
+    groups: Vec<String>,
+}
+
+impl Setting {
+    /// Under the site's lock.
+    async fn set(
+        self,
+        tx: &mut crate::store::Tx,
+        now: cloudhal_domain::time::Timestamp,
+    ) -> Result<(), Fail> {
+        let site = self.site.as_str();
+        let role = people::role_now(tx, self.by.id(), site)
+            .await?
+            .ok_or_else(|| Fail::from(Refusal::not_found("site")))?;
+        if !role.may_manage() {
+            return Err(Refusal::new(
+                Code::Forbidden,
+                "Only an owner of the site changes who belongs to it. Nothing was changed.",
+            )
+            .into());
+        }
+        let person = people_sql::by_id(tx.sql(), self.who.as_str())
+            .await?
+            .filter(|row| row.disabled_at.is_none() || self.role.is_none())
+            .ok_or_else(|| Fail::from(Refusal::not_found("person")))?;
+        let before = sites_sql::role_now(tx, site, &self.who).await?;
+        let was_owner = before.as_deref() == Some(Role::Owner.as_str());
+        if was_owner
+            && self.role != Some(Role::Owner)
+            && sites_sql::other_owners(tx, site, &self.who).await? == 0
+        {
+            return Err(Refusal::conflict(
+                "This is the site's last owner. Make somebody else an owner first.",
+            )
+            .into());
+        }
+        sites_sql::set_member(tx, site, &self.who, self.role.map(Role::as_str)).await?;
+        let groups = if self.role.is_some() {
+            &self.groups[..]
+        } else {
+            &[]
+        };
+        policies_sql::set_groups(tx, site, self.who.as_str(), groups).await?;
+        let entry = Entry {
+            kind: "member.set",
+            actor: &Author::person(&self.by),
+            approval: None,
+            body: json!({
+                "person": self.who, "name": person.name, "before": before,
+                "role": self.role.map(Role::as_str), "groups": groups,
+            }),
+        };
+        journal::site(tx, site, now, entry).await
+    }
+}

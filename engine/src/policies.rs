@@ -1,0 +1,236 @@
+//! What a site asks of an approval, and who is there to give it. The rules themselves are pure: `cloudhal_domain::policy`.
+
+use crate::{
+    Engine,
+    authority::Author,
+    journal::{self, Entry},
+    people::{self, Person},
+    sites::LockedSite,
+    store::{Connection, Fail, StoreError, policies as sql},
+    tools::Run,
+};
+use cloudhal_domain::{
+    approval::{Approval, Status, Verdict},
+    canonical,
+    code::{Code, Refusal},
+    id::{PersonId, SiteId},
+    origin::SameOrigin,
+    policy::{Approver, Missing, Policy, Rule},
+    tool::CallerKind,
+    view::Needs,
+};
+use serde_json::{Value, json};
+
+/// The policy of a site, for those who may see it.
+pub async fn get(engine: &Engine, person: &Person, site: &SiteId) -> Result<Policy, Refusal> {
+    people::role_on(engine, person, site)
+        .await?
+        .ok_or_else(|| Refusal::not_found("site"))?;
+    let mut db = engine.store().reader().await?;
+    Ok(of_site(&mut db, site.as_str()).await?)
+}
+
+/// Sets the policy of a site; its owner's right. One that nobody could satisfy is refused, and nothing changes. Requests that
+/// wait are measured against it when they are decided and when they are redeemed.
+pub async fn set(
+    engine: &Engine,
+    person: &Person,
+    _: SameOrigin,
+    site: &SiteId,
+    policy: Value,
+) -> Result<Policy, Refusal> {
+    if let Some(at) = not_an_object(&policy) {
+        return Err(refuse(&[(at, "must be an object".to_owned())]));
+    }
+    let policy: Policy =
+        serde_json::from_value(policy).map_err(|e| refuse(&[(String::new(), e.to_string())]))?;
+    let faults = policy.faults(&gated_tools(engine));
+    if !faults.is_empty() {
+        return Err(refuse(&faults));
+    }
+    let (person, site, now, new) = (person.clone(), site.clone(), engine.now(), policy.clone());
+    let unit = engine.store().write(move |tx| {
+        Box::pin(async move {
+            LockedSite::expect(tx, &site, now).await?;
+            let role = people::role_now(tx, person.id(), site.as_str())
+                .await?
+                .ok_or_else(|| Fail::from(Refusal::not_found("site")))?;
+            if !role.may_manage() {
+                return Err(Refusal::new(
+                    Code::Forbidden,
+                    "Only an owner of the site sets its policy. Nothing was changed.",
+                )
+                .into());
+            }
+            let eligible = eligible(tx.sql(), site.as_str()).await?;
+            let askers: Vec<PersonId> = sql::askers(tx.sql(), site.as_str())
+                .await?
+                .into_iter()
+                .map(PersonId::new)
+                .collect();
+            let hopeless = new.unsatisfiable(&eligible, &askers);
+            if !hopeless.is_empty() {
+                return Err(refuse(&hopeless).into());
+            }
+            let before = of_site(tx.sql(), site.as_str()).await?;
+            let text = canonical::text(&json!(new));
+            sql::set_policy(tx, site.as_str(), &text).await?;
+            let entry = Entry {
+                kind: "policy.set",
+                actor: &Author::person(&person),
+                approval: None,
+                body: json!({"before": before, "after": new}),
+            };
+            journal::site(tx, site.as_str(), now, entry).await
+        })
+    });
+    unit.await?;
+    Ok(policy)
+}
+
+/// Where a list stands for an object: the derived reader would take its items as fields in their order.
+fn not_an_object(policy: &Value) -> Option<String> {
+    let tools = policy.get("tools").and_then(Value::as_object);
+    let inner = tools
+        .into_iter()
+        .flatten()
+        .map(|(tool, rule)| (format!("/tools/{tool}"), rule));
+    let default = policy
+        .get("default")
+        .map(|rule| ("/default".to_owned(), rule));
+    std::iter::once((String::new(), policy))
+        .chain(default)
+        .chain(inner)
+        .find(|(_, value)| !value.is_object())
+        .map(|(at, _)| at)
+}
+
+fn refuse(faults: &[(String, String)]) -> Refusal {
+    let said = faults.first().map_or_else(String::new, |(at, why)| {
+        format!("{why} (at {})", if at.is_empty() { "the top" } else { at })
+    });
+    let listed: Vec<Value> = faults
+        .iter()
+        .map(|(pointer, problem)| json!({"pointer": pointer, "problem": problem}))
+        .collect();
+    Refusal::new(
+        Code::InvalidArguments,
+        format!("The policy was not set: {said}. Nothing was changed."),
+    )
+    .with("faults", listed)
+}
+
+fn gated_tools(engine: &Engine) -> Vec<&'static str> {
+    engine
+        .tools()
+        .all()
+        .iter()
+        .filter(|tool| matches!(tool.run, Run::Gated(_)))
+        .map(|tool| tool.spec.id)
+        .collect()
+}
+
+pub(crate) async fn of_site(db: &mut Connection, site: &str) -> Result<Policy, StoreError> {
+    let text = sql::policy(db, site).await?.unwrap_or_default();
+    if text.is_empty() {
+        return Ok(Policy::default());
+    }
+    serde_json::from_str(&text).map_err(|e| {
+        StoreError::Unsuitable(format!("the policy of site {site} does not read: {e}"))
+    })
+}
+
+/// Everybody who may decide on the site at this moment, with their groups.
+async fn eligible(db: &mut Connection, site: &str) -> Result<Vec<Approver>, StoreError> {
+    let mut out = Vec::new();
+    for person in sql::deciders(db, site).await? {
+        out.push(approver(db, site, person).await?);
+    }
+    Ok(out)
+}
+
+async fn approver(db: &mut Connection, site: &str, person: String) -> Result<Approver, StoreError> {
+    let groups = sql::groups_of(db, site, &person).await?;
+    Ok(Approver {
+        person: PersonId::new(person),
+        groups: groups.into_iter().collect(),
+    })
+}
+
+/// A request measured against the policy as it is now.
+pub(crate) struct Measured {
+    pub rule: Rule,
+    /// The person behind the request: the agent's owner, or whoever's own client asked.
+    pub asker: Option<PersonId>,
+    /// Those who approved and may still decide.
+    approved: Vec<Approver>,
+}
+
+impl Measured {
+    pub async fn of(db: &mut Connection, approval: &Approval) -> Result<Self, StoreError> {
+        let site = approval.site.as_str();
+        let rule = of_site(db, site).await?.rule(&approval.tool).clone();
+        let asker = match approval.caller_kind {
+            CallerKind::Agent => sql::owner_of_agent(db, &approval.caller_id).await?,
+            CallerKind::Person => Some(approval.caller_id.clone()),
+        };
+        let deciders = sql::deciders(db, site).await?;
+        let mut approved = Vec::new();
+        for decision in &approval.decisions {
+            let person = decision.by.id.as_str();
+            if decision.decision == Verdict::Approve && deciders.iter().any(|id| id == person) {
+                approved.push(approver(db, site, person.to_owned()).await?);
+            }
+        }
+        Ok(Self {
+            rule,
+            asker: asker.map(PersonId::new),
+            approved,
+        })
+    }
+
+    pub fn counts(&self, person: &PersonId) -> bool {
+        self.rule.counts(person, self.asker.as_ref())
+    }
+
+    pub fn missing(&self) -> Missing {
+        self.rule.missing(&self.approved, self.asker.as_ref())
+    }
+
+    /// What would be missing if this person approved as well.
+    pub async fn missing_with(
+        &self,
+        db: &mut Connection,
+        site: &str,
+        person: &PersonId,
+    ) -> Result<Missing, StoreError> {
+        let mut approved = self.approved.clone();
+        approved.push(approver(db, site, person.as_str().to_owned()).await?);
+        Ok(self.rule.missing(&approved, self.asker.as_ref()))
+    }
+}
+
+/// Who is still needed for a request that waits; `None` for any other, and where one person's approval is all that it takes.
+pub(crate) async fn needs(
+    db: &mut Connection,
+    approval: &Approval,
+    looks: &PersonId,
+) -> Result<Option<Needs>, StoreError> {
+    if approval.state.status() != Status::Pending {
+        return Ok(None);
+    }
+    let measured = Measured::of(db, approval).await?;
+    let own = !measured.counts(looks);
+    let rule = &measured.rule;
+    if rule.approvers == 1 && rule.groups.is_empty() && !own {
+        return Ok(None);
+    }
+    let approved = approval.decisions.iter().any(|decision| {
+        decision.decision == Verdict::Approve && decision.by.id.as_str() == looks.as_str()
+    });
+    Ok(Some(Needs {
+        missing: measured.missing(),
+        approved,
+        own,
+    }))
+}

@@ -1,0 +1,90 @@
+//! SQL for policies, groups, and who may decide.
+
+use super::{Connection, StoreError, Tx};
+use sqlx::Row as _;
+
+/// A site's policy as stored: canonical JSON.
+pub async fn policy(db: &mut Connection, site: &str) -> Result<Option<String>, StoreError> {
+    let row = sqlx::query("select policy from sites where id = $1")
+        .bind(site)
+        .fetch_optional(db)
+        .await?;
+    Ok(row.map(|row| row.try_get(0)).transpose()?)
+}
+
+pub async fn set_policy(tx: &mut Tx, site: &str, policy: &str) -> Result<(), StoreError> {
+    sqlx::query("update sites set policy = $1 where id = $2")
+        .bind(policy)
+        .bind(site)
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}
+
+/// Whoever may decide on a site at this moment: its approvers and owners, and the owners of the workspace.
+pub async fn deciders(db: &mut Connection, site: &str) -> Result<Vec<String>, StoreError> {
+    let sql = "select p.id from people p left join memberships m on m.person_id = p.id and m.site_id = $1
+        where p.disabled_at is null and (p.workspace_owner = 1 or m.role in ('approver', 'owner')) order by p.id";
+    texts(db, sql, &[site]).await
+}
+
+/// The groups of one person on one site.
+pub async fn groups_of(
+    db: &mut Connection,
+    site: &str,
+    person: &str,
+) -> Result<Vec<String>, StoreError> {
+    let sql = "select name from group_members where site_id = $1 and person_id = $2 order by name";
+    texts(db, sql, &[site, person]).await
+}
+
+pub async fn set_groups(
+    tx: &mut Tx,
+    site: &str,
+    person: &str,
+    groups: &[String],
+) -> Result<(), StoreError> {
+    sqlx::query("delete from group_members where site_id = $1 and person_id = $2")
+        .bind(site)
+        .bind(person)
+        .execute(tx.sql())
+        .await?;
+    for group in groups {
+        sqlx::query("insert into group_members (site_id, name, person_id) values ($1, $2, $3)")
+            .bind(site)
+            .bind(group)
+            .bind(person)
+            .execute(tx.sql())
+            .await?;
+    }
+    Ok(())
+}
+
+/// The owners of the agents that may ask on a site.
+pub async fn askers(db: &mut Connection, site: &str) -> Result<Vec<String>, StoreError> {
+    let sql = "select distinct a.owner_id from agents a join agent_sites s on s.agent_id = a.id
+        where s.site_id = $1 and a.disabled_at is null order by a.owner_id";
+    texts(db, sql, &[site]).await
+}
+
+pub async fn owner_of_agent(
+    db: &mut Connection,
+    agent: &str,
+) -> Result<Option<String>, StoreError> {
+    let found = texts(db, "select owner_id from agents where id = $1", &[agent]).await?;
+    Ok(found.into_iter().next())
+}
+
+async fn texts(
+    db: &mut Connection,
+    sql: &'static str,
+    bound: &[&str],
+) -> Result<Vec<String>, StoreError> {
+    let mut query = sqlx::query(sql);
+    for text in bound {
+        query = query.bind(*text);
+    }
+    let rows = query.fetch_all(db).await?;
+    let read = |row: &sqlx::any::AnyRow| row.try_get(0);
+    Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
+}
