@@ -17,12 +17,10 @@ pub const DENY_PRESETS: [&str; 5] = [
     "Talk to me before you try this again.",
 ];
 
-pub const TOOLS: [(&str, &str); 5] = [
+pub const TOOLS: [(&str, &str); 3] = [
     ("publish", "Publish"),
     ("rollback", "Roll back"),
     ("delete", "Delete"),
-    ("issue-invoice", "Issue invoice"),
-    ("delete-invoice", "Delete invoice"),
 ];
 
 /// A tool as a title says it; ids are for machines.

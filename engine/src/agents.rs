@@ -241,7 +241,7 @@ pub async fn add(
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
             if !sql::insert(tx, &id, &name, owner.id().as_str(), new.tools.is_empty(), now).await? {
-                return Err(Refusal::conflict(format!("{} has an agent named {name} already.", owner.name())).into());
+                return Err(Refusal::conflict(format!("{} has an agent named {name} already. A further key for it: `cloudhal agent key`.", owner.name())).into());
             }
             for site in &new.sites {
                 sql::add_site(tx, &id, site.as_str()).await?;
@@ -256,6 +256,38 @@ pub async fn add(
     });
     unit.await?;
     Ok((agent, key))
+}
+
+/// A further key for an agent that its owner has already; shown once. Approvals are the agent's, so the new key redeems them.
+pub async fn add_key(
+    engine: &Engine,
+    owner: &Person,
+    name: &str,
+    expires_at: Option<Timestamp>,
+) -> Result<String, Refusal> {
+    let (key_id, secret, key) = make_key();
+    let (owner, name, now) = (owner.clone(), name.trim().to_owned(), engine.now());
+    let unit = engine.store().write(move |tx| {
+        Box::pin(async move {
+            let Some(agent) = sql::of_owner(tx, owner.id().as_str(), &name).await? else {
+                let said = format!(
+                    "{} has no agent named {name}; add it with `cloudhal agent add`.",
+                    owner.name()
+                );
+                return Err(Refusal::new(Code::NotFound, said).into());
+            };
+            sql::insert_key(tx, &key_id, &agent, &token_digest(&secret), now, expires_at).await?;
+            let entry = journal::Entry {
+                kind: "key.added",
+                actor: &Author::system(),
+                approval: None,
+                body: json!({"agent": agent, "name": name, "key": key_id}),
+            };
+            journal::workspace(tx, now, entry).await
+        })
+    });
+    unit.await?;
+    Ok(key)
 }
 
 /// Ends a key at once.

@@ -155,7 +155,7 @@ async fn insert(
     now: cloudhal_domain::time::Timestamp,
 ) -> Result<Person, Fail> {
     if !sql::insert(tx, &row, &row.email.to_lowercase()).await? {
-        return Err(Refusal::conflict("Somebody has that e-mail address already.").into());
+        return Err(Refusal::conflict("Somebody has that e-mail address already. A sign-in link for them: `cloudhal person link`.").into());
     }
     let entry = journal::Entry {
         kind: "person.added",
@@ -165,6 +165,29 @@ async fn insert(
     };
     journal::workspace(tx, now, entry).await?;
     Person::from_row(row).ok_or_else(|| StoreError::Stopped.into())
+}
+
+/// A new password, and with it a new session key: whoever is signed in with the old one is no more.
+pub async fn set_password(
+    engine: &Engine,
+    person: &Person,
+    password: SecretString,
+) -> Result<(), Refusal> {
+    let hash = hash_password(password).await?;
+    let (id, name, now) = (person.id.clone(), person.name.clone(), engine.now());
+    let unit = engine.store().write(move |tx| {
+        Box::pin(async move {
+            sql::set_password(tx, id.as_str(), &hash, &fresh_id()).await?;
+            let entry = journal::Entry {
+                kind: "password.set",
+                actor: &Author::system(),
+                approval: None,
+                body: json!({"person": id, "name": name}),
+            };
+            journal::workspace(tx, now, entry).await
+        })
+    });
+    Ok(unit.await?)
 }
 
 /// Whose session this is, read afresh on every request: a disabled account is signed out everywhere at once.

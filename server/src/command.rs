@@ -103,6 +103,16 @@ enum PersonCommand {
         #[arg(long)]
         password_stdin: bool,
     },
+    /// Print a one-time sign-in link for somebody who has an account
+    Link {
+        #[arg(long)]
+        email: String,
+    },
+    /// Set somebody's password, read from standard input; it ends their sessions
+    Password {
+        #[arg(long)]
+        email: String,
+    },
 }
 
 #[derive(Subcommand)]
@@ -140,6 +150,17 @@ enum AgentCommand {
         /// A tool it may call; may be repeated; all of them without it
         #[arg(long)]
         tool: Vec<String>,
+        /// When the key ends, like 30d; never without it
+        #[arg(long, value_name = "TIME")]
+        expires_in: Option<String>,
+    },
+    /// Print a further key for an agent that exists, as for a rotation; the others stay good until they are revoked
+    Key {
+        #[arg(long)]
+        name: String,
+        /// E-mail address of the person who answers for it
+        #[arg(long)]
+        owner: String,
         /// When the key ends, like 30d; never without it
         #[arg(long, value_name = "TIME")]
         expires_in: Option<String>,
@@ -280,23 +301,33 @@ fn asked_to_stop() -> Result<impl Future<Output = ()>> {
 }
 
 async fn person(engine: &Engine, command: PersonCommand) -> Result<()> {
-    let PersonCommand::Add {
-        email,
-        name,
-        owner,
-        password_stdin,
-    } = command;
-    let password = match password_stdin {
-        true => {
-            let mut text = String::new();
-            std::io::stdin()
-                .take(4096)
-                .read_to_string(&mut text)
-                .context("reading the password")?;
-            Some(SecretString::from(text.trim_end_matches(['\r', '\n'])))
+    let (email, name, owner, password_stdin) = match command {
+        PersonCommand::Add {
+            email,
+            name,
+            owner,
+            password_stdin,
+        } => (email, name, owner, password_stdin),
+        PersonCommand::Link { email } => {
+            let person = somebody(engine, "--email", &email).await?;
+            let link = people::sign_in_link(engine, &person).await;
+            say(&[("sign-in", &link.map_err(refused)?)]);
+            return Ok(());
         }
-        false => None,
+        PersonCommand::Password { email } => {
+            let person = somebody(engine, "--email", &email).await?;
+            people::set_password(engine, &person, read_password()?)
+                .await
+                .map_err(refused)?;
+            println!(
+                "{} <{}> has a new password; sessions with the old one have ended.",
+                person.name(),
+                person.email()
+            );
+            return Ok(());
+        }
     };
+    let password = password_stdin.then(read_password).transpose()?;
     let needs_link = password.is_none();
     let person = people::add(
         engine,
@@ -319,6 +350,31 @@ async fn person(engine: &Engine, command: PersonCommand) -> Result<()> {
         )]);
     }
     Ok(())
+}
+
+fn read_password() -> Result<SecretString> {
+    let mut text = String::new();
+    std::io::stdin()
+        .take(4096)
+        .read_to_string(&mut text)
+        .context("reading the password")?;
+    Ok(SecretString::from(text.trim_end_matches(['\r', '\n'])))
+}
+
+/// A person by the e-mail address that a flag gave.
+async fn somebody(engine: &Engine, flag: &str, email: &str) -> Result<Person> {
+    let person = people::by_email(engine, email).await.map_err(refused)?;
+    person.ok_or_else(|| {
+        anyhow!("{flag}: nobody here has the e-mail address {email}; add them with `cloudhal person add`")
+    })
+}
+
+fn key_end(engine: &Engine, expires_in: Option<String>) -> Result<Option<Timestamp>> {
+    let Some(text) = expires_in else {
+        return Ok(None);
+    };
+    let left = crate::config::parse_time("--expires-in", &text)?;
+    Ok(Some(engine.now().plus(left)))
 }
 
 async fn site(engine: &Engine, command: SiteCommand) -> Result<()> {
@@ -402,9 +458,7 @@ async fn agent(engine: &Engine, command: AgentCommand) -> Result<()> {
             tool,
             expires_in,
         } => {
-            let person: Person = people::by_email(engine, &owner).await.map_err(refused)?.ok_or_else(|| {
-                anyhow!("--owner: nobody here has the e-mail address {owner}; add them with `cloudhal person add`")
-            })?;
+            let person = somebody(engine, "--owner", &owner).await?;
             let mut sites: Vec<SiteId> = Vec::new();
             for slug in &site {
                 let found = published::site_by_slug(engine, slug)
@@ -415,14 +469,7 @@ async fn agent(engine: &Engine, command: AgentCommand) -> Result<()> {
                         .ok_or_else(|| anyhow!("--site: there is no site with the slug {slug}"))?,
                 );
             }
-            let expires_at = match expires_in {
-                Some(text) => Some(
-                    engine
-                        .now()
-                        .plus(crate::config::parse_time("--expires-in", &text)?),
-                ),
-                None => None,
-            };
+            let expires_at = key_end(engine, expires_in)?;
             let (_, key) = agents::add(
                 engine,
                 &person,
@@ -437,6 +484,16 @@ async fn agent(engine: &Engine, command: AgentCommand) -> Result<()> {
             .map_err(refused)?;
             println!("The key is shown this once. Keep it where the agent can read it.");
             say(&[("agent-key", &key)]);
+        }
+        AgentCommand::Key {
+            name,
+            owner,
+            expires_in,
+        } => {
+            let person = somebody(engine, "--owner", &owner).await?;
+            let expires_at = key_end(engine, expires_in)?;
+            let key = agents::add_key(engine, &person, &name, expires_at).await;
+            say(&[("agent-key", &key.map_err(refused)?)]);
         }
         AgentCommand::Revoke { key } => {
             let agent = agents::revoke_by_prefix(engine, &key)

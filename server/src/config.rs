@@ -124,7 +124,7 @@ impl Config {
         }
         tracing_subscriber::EnvFilter::try_new(&config.log)
             .with_context(|| format!("CLOUDHAL_LOG: “{}” is not a log filter", config.log))?;
-        std::fs::create_dir_all(&config.data_dir).with_context(|| {
+        private_folder(&config.data_dir).with_context(|| {
             format!(
                 "CLOUDHAL_DATA_DIR: cannot make {}",
                 config.data_dir.display()
@@ -204,6 +204,19 @@ fn check_database_url(url: String) -> Result<String> {
         return Ok(url);
     }
     bail!("DATABASE_URL: it must begin with sqlite:// or postgres://")
+}
+
+/// Makes the data folder, for its owner alone: the database in it holds drafts and the journal. One that is there already is
+/// left as it is.
+fn private_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
+    }
+    builder.create(folder)
 }
 
 /// A time like 90m, 24h or 7d, between a second and a year; `setting` is named when it is not.

@@ -95,6 +95,8 @@ fn question(view: &ApprovalView, reason: RwSignal<String>) -> AnyView {
     let open = record.status.is_open();
     let waits = record.status == Status::Pending;
     let decides = waits && view.may_decide;
+    // There is nothing yet to go back to.
+    let first = record.tool == "publish" && record.card.site.live_version.is_none();
     let mut look = words::status(record.status, outcome);
     if decides {
         look.word = "Waiting for you";
@@ -114,7 +116,7 @@ fn question(view: &ApprovalView, reason: RwSignal<String>) -> AnyView {
             <Notice/>
             <div class="eyebrow">
                 {badge::badge(look)}
-                {badge::risk(record.card.risk)}
+                {(!first).then(|| badge::risk(record.card.risk))}
                 {open.then(|| view! { <Left until=record.expires_at/> })}
             </div>
             <h1 tabindex="-1">

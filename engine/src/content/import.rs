@@ -4,6 +4,8 @@
 //! `index.md`, `README.md` inside it or `name.md` beside it. Front matter is optional, YAML between `---` or TOML
 //! between `+++`. One bad file never stops the rest: it is left out and [`Import::skipped`] says why.
 
+mod aliases;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -476,6 +478,7 @@ fn place_child(
         .unwrap_or_default();
     let mut placed = node(&front, body, child.title, path.clone(), kind);
     placed.order = order;
+    aliases::remember_file(&mut placed.fields, &child.source_name, &placed.path);
     nodes.push(placed);
     if let Some(folder) = child.folder {
         place_children(folder, &path, nodes, report);
@@ -490,7 +493,7 @@ fn node(
     kind: ImportedKind,
 ) -> ImportedNode {
     let mut fields = front.fields.clone();
-    remember_url(&mut fields, &path);
+    aliases::remember_url(&mut fields, &path);
     let slug = path.last().cloned().unwrap_or_default();
     ImportedNode {
         path,
@@ -501,22 +504,6 @@ fn node(
         description: front.description.clone(),
         fields,
         body,
-    }
-}
-
-/// A page that was served under a `url` of its own is found there again as an alias; the tree alone decides its path.
-fn remember_url(fields: &mut Map<String, Value>, path: &[String]) {
-    let Some(Value::String(url)) = fields.remove("url") else {
-        return;
-    };
-    if url.trim_matches('/') == path.join("/") {
-        return;
-    }
-    if let Value::Array(aliases) = fields
-        .entry("aliases")
-        .or_insert_with(|| Value::Array(Vec::new()))
-    {
-        aliases.push(Value::String(url));
     }
 }
 
@@ -930,6 +917,26 @@ mod tests {
             || panic!("{path} is not among {:?}", import.skipped),
             |skipped| skipped.reason.as_str(),
         )
+    }
+
+    #[test]
+    fn a_page_is_found_under_its_files_name_as_well() {
+        let import = import(&[
+            (
+                "blog/a.md",
+                b"---\ntitle: A\nslug: first\naliases: [/old/]\n---\n",
+            ),
+            ("blog/Opening Hours.md", b"---\ntitle: B\n---\n"),
+        ]);
+        let aliases = |path: &str| {
+            let node = import.nodes.iter().find(|node| node.path.join("/") == path);
+            node.unwrap().fields.get("aliases").cloned()
+        };
+        assert_eq!(
+            aliases("blog/first"),
+            Some(serde_json::json!(["/old/", "/blog/a/"]))
+        );
+        assert_eq!(aliases("blog/opening-hours"), None);
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub fn page(view: &PageView<'_>) -> String {
                 main id="content" tabindex="-1" {
                     (article_head(view, is_home))
                     @if let Some(contents) = &contents { (contents) }
-                    article.prose { (PreEscaped(view.html)) }
+                    article.prose { (PreEscaped(without_title(view))) }
                     (children(view))
                     (neighbours(view))
                 }
@@ -253,6 +253,18 @@ fn article_head(view: &PageView, is_home: bool) -> Markup {
     }
 }
 
+/// The text without a first heading that only repeats the page's title, which stands above it.
+fn without_title<'v>(view: &PageView<'v>) -> &'v str {
+    let html = view.html.trim_start();
+    let repeats = view.headings.first().is_some_and(|first| {
+        first.level == 1 && first.text.trim().eq_ignore_ascii_case(view.title.trim())
+    });
+    match html.split_once("</h1>") {
+        Some((heading, rest)) if repeats && heading.starts_with("<h1") => rest,
+        _ => view.html,
+    }
+}
+
 fn contents(headings: &[Heading]) -> Option<Markup> {
     let listed: Vec<&Heading> = headings
         .iter()
@@ -358,6 +370,47 @@ mod tests {
             next: Some(crumb("How to find us", "visit/how-to-find-us")),
             headings,
             html: "<p>Open.</p>",
+        }
+    }
+
+    #[test]
+    fn a_heading_that_repeats_the_title_is_not_shown_twice() {
+        let heading = |level, text: &str| Heading {
+            level,
+            id: "x".into(),
+            text: text.into(),
+        };
+        for (first, html, shown) in [
+            (
+                heading(1, "opening HOURS "),
+                "<h1 id=\"x\">opening HOURS </h1><p>a</p>",
+                "<p>a</p>",
+            ),
+            (
+                heading(1, "Other"),
+                "<h1 id=\"x\">Other</h1>",
+                "<h1 id=\"x\">Other</h1>",
+            ),
+            (
+                heading(2, "Opening hours"),
+                "<h2 id=\"x\">Opening hours</h2>",
+                "<h2 id=\"x\">Opening hours</h2>",
+            ),
+            (
+                heading(1, "Opening hours"),
+                "<p>b</p><h1 id=\"x\">Opening hours</h1>",
+                "<p>b</p><h1 id=\"x\">Opening hours</h1>",
+            ),
+        ] {
+            let headings = [first];
+            let out = page(&PageView {
+                html,
+                ..view(&headings)
+            });
+            assert!(
+                out.contains(&format!("<article class=\"prose\">{shown}</article>")),
+                "{out}"
+            );
         }
     }
 

@@ -174,6 +174,16 @@ pub async fn add_tool(tx: &mut Tx, agent: &str, tool: &str) -> Result<(), StoreE
     Ok(())
 }
 
+pub async fn of_owner(tx: &mut Tx, owner: &str, name: &str) -> Result<Option<String>, StoreError> {
+    let sql = "select id from agents where owner_id = $1 and name = $2 and disabled_at is null";
+    let row = sqlx::query(sql)
+        .bind(owner)
+        .bind(name)
+        .fetch_optional(tx.sql())
+        .await?;
+    Ok(row.map(|row| row.try_get(0)).transpose()?)
+}
+
 pub async fn insert_key(
     tx: &mut Tx,
     id: &str,

@@ -91,6 +91,21 @@ pub async fn insert(tx: &mut Tx, person: &PersonRow, email_key: &str) -> Result<
     Ok(done.rows_affected() == 1)
 }
 
+pub async fn set_password(
+    tx: &mut Tx,
+    person: &str,
+    password_hash: &str,
+    session_key: &str,
+) -> Result<(), StoreError> {
+    sqlx::query("update people set password_hash = $1, session_key = $2 where id = $3")
+        .bind(password_hash)
+        .bind(session_key)
+        .bind(person)
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}
+
 pub async fn insert_link(
     tx: &mut Tx,
     token_hash: &str,

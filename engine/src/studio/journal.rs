@@ -134,6 +134,14 @@ fn journal_sentence(kind: &str, body: &Value) -> String {
                 act()
             )
         }
+        "approval.not_genuine" => "stopped a request: its stored decision is not genuine".into(),
+        "policy.set" => "changed what an approval takes".into(),
+        "member.set" => match body.get("role").and_then(Value::as_str) {
+            Some(role) => format!("made {} {role} of the site", text("name")),
+            None => format!("took {} off the site", text("name")),
+        },
+        "key.added" => format!("made a further key for {}", text("name")),
+        "password.set" => format!("set a new password for {}", text("name")),
         "approval.cancelled" => "withdrew the request".into(),
         "tool.ran" => format!("chose to {}, by hand", act()),
         "site.created" => format!("created the site {}", text("title")),

@@ -378,6 +378,7 @@ async fn a_changed_tool_voids(world: World) {
     world
         .sql("update approvals set tool_version = '0.0000000000000000'")
         .await;
+    world.tampers();
     let refusal = scene.redeem(&id).await.refused(Code::ApprovalVoided);
     assert_eq!(refusal.details["cause"], "tool_changed");
     assert_eq!(scene.stored_status(&id).await, "voided");

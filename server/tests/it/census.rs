@@ -322,6 +322,10 @@ async fn only_a_post_decides() {
     let before = scene.server.effects().await;
     for target in &scene.targets {
         for method in [Method::PUT, Method::PATCH, Method::DELETE] {
+            let meant = |other: &Target| other.path == target.path && other.method == method;
+            if scene.targets.iter().any(meant) {
+                continue;
+            }
             let seen = Seen::of(target.on(scene.ada.request(method.clone(), &target.path))).await;
             let refused =
                 seen.status == 405 || (target.path.starts_with("/api") && seen.status == 404);

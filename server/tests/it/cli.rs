@@ -239,10 +239,34 @@ fn people_and_agents_are_added() {
     }
     let key = agent("ada@example.com", "bakery", &["--tool", "publish"]).said("agent-key");
     assert!(key.starts_with("clh_"), "{key}");
+    let taken = agent("ada@example.com", "bakery", &[]);
     assert!(
-        !agent("ada@example.com", "bakery", &[]).ok,
-        "the name is taken"
+        !taken.ok && taken.err.contains("cloudhal agent key"),
+        "{}",
+        taken.err
     );
+    let further =
+        |name: &str| operator.run(&["agent", "key", "--name", name, "--owner", "ada@example.com"]);
+    let second = further("bot").said("agent-key");
+    assert!(second.starts_with("clh_") && second != key, "{second}");
+    let unknown = further("nobody");
+    assert!(
+        !unknown.ok && unknown.err.contains("no agent named nobody"),
+        "{}",
+        unknown.err
+    );
+
+    let link = |email: &str| operator.run(&["person", "link", "--email", email]);
+    assert!(
+        link("ada@example.com")
+            .said("sign-in")
+            .contains("/login/link/")
+    );
+    assert!(!link("eve@example.com").ok);
+    let set = ["person", "password", "--email", "pia@example.com"];
+    assert!(!operator.run_with_input(&set, "short\n").ok);
+    let done = operator.run_with_input(&set, "another horse battery\n");
+    assert!(done.ok && !done.out.contains("horse"), "{}", done.err);
     operator.ok(&["verify"]);
 }
 

@@ -70,9 +70,16 @@ impl Links<'_> {
             .fragment()
             .map(|fragment| format!("#{fragment}"))
             .unwrap_or_default();
-        let found = self
-            .find(&path_of(&url))
-            .or_else(|| self.find_beside(href))
+        // `index.md` beside `deep.md` is the section's page, though a browser would read it as `deep/` itself.
+        let is_file = [".md", ".markdown"]
+            .iter()
+            .any(|ending| url.path().ends_with(ending));
+        let beside = || self.find_beside(href);
+        let found = is_file
+            .then(beside)
+            .flatten()
+            .or_else(|| self.find(&path_of(&url)))
+            .or_else(beside)
             .or_else(|| self.find_from_root(href));
         match found {
             Some(path) if path.is_empty() => Target::Inside(format!("{}/{fragment}", self.base)),

@@ -471,6 +471,8 @@ fn links_lead_where_their_author_meant() {
             Some("/live/bakery/visit/how-to-find-us/"),
         ),
         (page, "/visit/_index.md", Some("/live/bakery/visit/")),
+        (page, "index.md", Some("/live/bakery/visit/")),
+        (page, "./_index.md#when", Some("/live/bakery/visit/#when")),
         (
             page,
             "/VISIT/Opening-Hours/",
