@@ -108,6 +108,9 @@ pub struct NodeChange {
     pub title: String,
     /// Path on the site, without slashes at its ends; empty for the home page.
     pub path: String,
+    /// The path it had, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_before: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<RevisionRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@
 use crate::store::{
     Connection, Fail, StoreError,
     nodes::{self as nodes_sql, RevisionRow},
-    versions::DifferenceRow,
+    versions::{self as versions_sql, DifferenceRow},
 };
 use cloudhal_domain::{
     card::{Change, Changes, NodeChange, RevisionRef, changes_digest},
@@ -24,6 +24,38 @@ const CONTEXT_CHARS: usize = 160;
 /// From here on a value is called long: its size and digest stand beside it.
 const LONG_BYTES: usize = 2_000;
 
+/// What differs between two states of a site, and where each state's pages have their addresses.
+pub struct Differences {
+    pub rows: Vec<DifferenceRow>,
+    pub before: Tree,
+    pub after: Tree,
+}
+
+/// A tree of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tree {
+    Draft,
+    Version(i64),
+}
+
+impl Tree {
+    /// The path of a node in this tree. A removed page of the draft still has its address.
+    async fn path(
+        self,
+        db: &mut Connection,
+        site: &str,
+        node: &NodeId,
+    ) -> Result<String, StoreError> {
+        match self {
+            Self::Draft => Ok(path_of(&nodes_sql::lineage(db, site, node.as_str()).await?)),
+            Self::Version(version) => {
+                let slugs = versions_sql::lineage(db, site, version, node.as_str()).await?;
+                Ok(slugs.join("/"))
+            }
+        }
+    }
+}
+
 /// One node of a change and its two sides, by reference.
 type Sides = (NodeId, Option<RevisionRef>, Option<RevisionRef>);
 
@@ -31,10 +63,11 @@ type Sides = (NodeId, Option<RevisionRef>, Option<RevisionRef>);
 pub async fn describe(
     db: &mut Connection,
     site: &str,
-    differences: Vec<DifferenceRow>,
+    differences: Differences,
     compared_with: &str,
 ) -> Result<Changes, Fail> {
-    let sides = in_order(differences);
+    let trees = (differences.before, differences.after);
+    let sides = in_order(differences.rows);
     let mut changes = Changes {
         compared_with: compared_with.to_owned(),
         added: sides
@@ -53,7 +86,7 @@ pub async fn describe(
         nodes: Vec::new(),
     };
     for (node, before, after) in sides.into_iter().take(limits::CARD_NODES_MAX) {
-        let change = node_change(db, site, node, before, after).await?;
+        let change = node_change(db, site, trees, node, before, after).await?;
         changes.words_added += change.words_added;
         changes.words_removed += change.words_removed;
         changes.nodes.push(change);
@@ -66,11 +99,12 @@ pub async fn describe(
 pub async fn stretch(
     db: &mut Connection,
     site: &str,
-    differences: Vec<DifferenceRow>,
+    differences: Differences,
     bound: &Digest,
     from: usize,
 ) -> Result<Option<Vec<NodeDiff>>, Fail> {
-    let sides = in_order(differences);
+    let trees = (differences.before, differences.after);
+    let sides = in_order(differences.rows);
     if digest(&sides) != *bound {
         return Ok(None);
     }
@@ -78,7 +112,7 @@ pub async fn stretch(
     for (node, before, after) in sides.into_iter().skip(from).take(limits::CARD_NODES_MAX) {
         let old = revision(db, site, &node, before.as_ref()).await?;
         let new = revision(db, site, &node, after.as_ref()).await?;
-        let change = node_change(db, site, node, before, after).await?;
+        let change = node_change(db, site, trees, node, before, after).await?;
         diffs.push(node_diff(change, old.as_ref(), new.as_ref()));
     }
     diffs.sort_by(|a, b| a.change.path.cmp(&b.change.path));
@@ -119,6 +153,7 @@ fn side(rev: Option<i64>, hash: Option<String>) -> Option<RevisionRef> {
 async fn node_change(
     db: &mut Connection,
     site: &str,
+    (tree_before, tree_after): (Tree, Tree),
     node: NodeId,
     before: Option<RevisionRef>,
     after: Option<RevisionRef>,
@@ -127,7 +162,18 @@ async fn node_change(
     let new = revision(db, site, &node, after.as_ref()).await?;
     let (words_added, words_removed) = words(old.as_ref(), new.as_ref());
     let shown = new.as_ref().or(old.as_ref());
-    let path = path_of(&nodes_sql::lineage(&mut *db, site, node.as_str()).await?);
+    let was = match &old {
+        Some(_) => Some(tree_before.path(db, site, &node).await?),
+        None => None,
+    };
+    let is = match &new {
+        Some(_) => Some(tree_after.path(db, site, &node).await?),
+        None => None,
+    };
+    let path_before = was
+        .clone()
+        .filter(|was| is.as_ref().is_some_and(|is| is != was));
+    let path = is.or(was).unwrap_or_default();
     let change = match (&old, &new) {
         (None, _) => Change::Added,
         (_, None) => Change::Removed,
@@ -141,6 +187,7 @@ async fn node_change(
         kind: shown.map(|r| r.kind.clone()).unwrap_or_default(),
         title: shown.map(|r| r.title.clone()).unwrap_or_default(),
         path,
+        path_before,
         node,
         before,
         after,
@@ -202,20 +249,21 @@ pub fn node_diff(
 ) -> NodeDiff {
     let text = |row: Option<&RevisionRow>, pick: Pick| row.map(pick).unwrap_or_default();
     let mut fields = Vec::new();
-    let named: [(&str, Pick); 5] = [
+    let named: [(&str, Pick); 3] = [
         ("Title", |r| r.title.clone()),
         ("Text", |r| r.body.clone()),
-        ("Address", |r| r.slug.clone()),
-        ("Parent", |r| r.parent.clone()),
         ("Order", |r| r.position.to_string()),
     ];
     let whole = old.is_none() || new.is_none();
     for (name, pick) in named {
         let (before, after) = (text(old, pick), text(new, pick));
-        let uninteresting = whole && matches!(name, "Address" | "Parent" | "Order");
-        if before != after && !uninteresting {
+        if before != after && !(whole && name == "Order") {
             fields.push(field_diff(name, &before, &after));
         }
+    }
+    if let Some(was) = &change.path_before {
+        let address = |path: &str| format!("/{path}");
+        fields.push(field_diff("Address", &address(was), &address(&change.path)));
     }
     fields.extend(typed_fields(old, new));
     NodeDiff { change, fields }

@@ -31,7 +31,7 @@ pub type Connection = sqlx::AnyConnection;
 use crate::live::Live;
 use futures::future::BoxFuture;
 use sqlx::{
-    AnyPool, Connection as _, Row as _,
+    AnyConnection, AnyPool, Connection as _, Row as _,
     any::{AnyConnectOptions, AnyPoolOptions},
 };
 use std::{path::Path, str::FromStr as _, time::Duration};
@@ -68,6 +68,16 @@ impl Store {
         let (read, write) = match backend {
             Backend::Sqlite => open_sqlite(url).await?,
             Backend::Postgres => {
+                // A pool tries until its time is up, and then says only that.
+                AnyConnection::connect(url)
+                    .await
+                    .map_err(|error| {
+                        StoreError::Unsuitable(format!(
+                            "DATABASE_URL: no database can be used there: {error}"
+                        ))
+                    })?
+                    .close()
+                    .await?;
                 let pool = pool(url, CONNECTIONS_POSTGRES, Setup::Postgres).await?;
                 (pool.clone(), pool)
             }
@@ -181,7 +191,9 @@ async fn open_sqlite(url: &str) -> Result<(AnyPool, AnyPool), StoreError> {
     } else {
         format!("{url}{}mode=rwc", if url.contains('?') { '&' } else { '?' })
     };
-    let write = pool(&url, 1, Setup::SqliteWriter).await?;
+    let write = pool(&url, 1, Setup::SqliteWriter).await.map_err(|error| {
+        StoreError::Unsuitable(format!("DATABASE_URL: {url} cannot be used: {error}"))
+    })?;
     let read = pool(&url, READERS_SQLITE, Setup::SqliteReader).await?;
     Ok((read, write))
 }

@@ -455,6 +455,7 @@ async fn live_diff(
         kind: row.kind.clone(),
         title: row.title.clone(),
         path: path.to_owned(),
+        path_before: None,
         before: old.as_ref().map(|r| RevisionRef {
             rev: r.rev,
             hash: Digest::from_text(&r.hash),

@@ -18,8 +18,9 @@ use crate::{
     Engine,
     agents::Caller,
     authority::{Author, Authority},
+    changes::Differences,
     sites::LockedSite,
-    store::{Connection, Fail, Tx, sites::SiteRow, versions::DifferenceRow},
+    store::{Connection, Fail, Tx, sites::SiteRow},
 };
 use async_trait::async_trait;
 use cloudhal_domain::{
@@ -82,7 +83,7 @@ pub trait GatedTool: Describe {
         db: &mut Connection,
         site: &CardSite,
         args: &Self::Args,
-    ) -> Result<Vec<DifferenceRow>, Fail>;
+    ) -> Result<Differences, Fail>;
     async fn run(
         tx: &mut Tx,
         site: &mut LockedSite,
@@ -405,7 +406,7 @@ pub trait Gated: Send + Sync {
         db: &mut Connection,
         site: &CardSite,
         args: &Value,
-    ) -> Result<Vec<DifferenceRow>, Fail>;
+    ) -> Result<Differences, Fail>;
     async fn run(
         &self,
         tx: &mut Tx,
@@ -436,7 +437,7 @@ impl<T: GatedTool> Gated for ErasedGated<T> {
         db: &mut Connection,
         site: &CardSite,
         args: &Value,
-    ) -> Result<Vec<DifferenceRow>, Fail> {
+    ) -> Result<Differences, Fail> {
         T::differences(db, site, &typed(args.clone())?).await
     }
 

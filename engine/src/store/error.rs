@@ -4,7 +4,7 @@ use cloudhal_domain::code::{Code, Refusal};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("the database did not answer as it should: {0}")]
+    #[error(transparent)]
     Driver(#[from] sqlx::Error),
     #[error("migration failed: {0}")]
     Migrate(#[from] sqlx::migrate::MigrateError),

@@ -296,6 +296,21 @@ pub async fn subtree_as_of(
         .await?)
 }
 
+pub async fn has_children(
+    db: impl Executor<'_, Database = Any>,
+    site: &str,
+    node: &str,
+) -> Result<bool, StoreError> {
+    let sql =
+        "select id from nodes where site_id = $1 and parent = $2 and deleted_at is null limit 1";
+    Ok(sqlx::query(sql)
+        .bind(site)
+        .bind(node)
+        .fetch_optional(db)
+        .await?
+        .is_some())
+}
+
 /// The node's ancestors from the top down, itself last; removed ones too, so that a removed page still has its address.
 pub async fn lineage(
     db: impl Executor<'_, Database = Any>,

@@ -252,6 +252,30 @@ pub async fn node(
         .await?)
 }
 
+/// The slugs on the way to a node in a version, from the top down, its own last.
+pub async fn lineage(
+    db: impl Executor<'_, Database = Any>,
+    site: &str,
+    version: i64,
+    node: &str,
+) -> Result<Vec<String>, StoreError> {
+    let sql = "with recursive up (node_id, parent, slug, height) as (
+            select node_id, parent, slug, 0 from published
+            where node_id = $1 and site_id = $2 and from_version <= $3 and (to_version is null or to_version > $3)
+            union all
+            select p.node_id, p.parent, p.slug, up.height + 1 from up join published p on p.node_id = up.parent
+            where p.site_id = $2 and p.from_version <= $3 and (p.to_version is null or p.to_version > $3)
+        )
+        select slug from up order by height desc";
+    let rows: Vec<(String,)> = sqlx::query_as(sql)
+        .bind(node)
+        .bind(site)
+        .bind(version)
+        .fetch_all(db)
+        .await?;
+    Ok(rows.into_iter().map(|(slug,)| slug).collect())
+}
+
 /// The whole of one version, for export and for its map of addresses.
 pub async fn all(
     pool: &AnyPool,

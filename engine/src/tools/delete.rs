@@ -3,7 +3,7 @@
 use super::{Describe, GatedTool, card_site, counted};
 use crate::{
     authority::Authority,
-    changes,
+    changes::{self, Differences, Tree},
     sites::{self, LockedSite},
     store::{Connection, Fail, Tx, nodes as nodes_sql, sites::SiteRow, versions::DifferenceRow},
 };
@@ -72,9 +72,14 @@ impl GatedTool for Delete {
         db: &mut Connection,
         site: &CardSite,
         args: &Args,
-    ) -> Result<Vec<DifferenceRow>, Fail> {
+    ) -> Result<Differences, Fail> {
+        let of = |rows| Differences {
+            rows,
+            before: Tree::Draft,
+            after: Tree::Draft,
+        };
         let Some(node) = &args.node else {
-            return Ok(Vec::new());
+            return Ok(of(Vec::new()));
         };
         let gone = |(node_id, rev, hash)| DifferenceRow {
             node_id,
@@ -85,7 +90,7 @@ impl GatedTool for Delete {
         };
         let (id, as_of) = (site.id.as_str(), site.state_rev);
         let rows = nodes_sql::subtree_as_of(db, id, node.as_str(), as_of).await?;
-        Ok(rows.into_iter().map(gone).collect())
+        Ok(of(rows.into_iter().map(gone).collect()))
     }
 
     async fn run(
@@ -129,7 +134,7 @@ async fn node_card(
         node: Some(node.clone()),
     };
     let differences = Delete::differences(&mut *db, &card_site(row), &args).await?;
-    let below = differences.len() as i64 - 1;
+    let below = differences.rows.len() as i64 - 1;
     let changes = changes::describe(db, &row.id, differences, "compared with the draft").await?;
     let and_below = if below > 0 {
         format!(" and {} under it", counted(below, "node", "nodes"))

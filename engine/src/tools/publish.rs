@@ -3,13 +3,9 @@
 use super::{Describe, GatedTool, card_site, counted};
 use crate::{
     authority::Authority,
-    changes,
+    changes::{self, Differences, Tree},
     sites::{self, LockedSite},
-    store::{
-        Connection, Fail, Tx,
-        sites::SiteRow,
-        versions::{self as sql, DifferenceRow},
-    },
+    store::{Connection, Fail, Tx, nodes as nodes_sql, sites::SiteRow, versions as sql},
 };
 use async_trait::async_trait;
 use cloudhal_domain::{
@@ -70,6 +66,20 @@ impl GatedTool for Publish {
         if row.live_version.is_some() && live != newest {
             facts.push(Fact { label: "Rolled back".into(), value: format!("Version {live} is live, but version {newest} is newer. The changes below are against what is live.") });
         }
+        for node in changes.nodes.iter() {
+            let Some(was) = &node.path_before else {
+                continue;
+            };
+            if nodes_sql::has_children(&mut *db, &row.id, node.node.as_str()).await? {
+                facts.push(Fact {
+                    label: "Moves along".into(),
+                    value: format!(
+                        "Every page under /{was}/ is found under /{}/ then.",
+                        node.path
+                    ),
+                });
+            }
+        }
         Ok(Card {
             sentence: sentence(&row.title, row.live_version, &changes),
             consequence: match row.live_version {
@@ -91,12 +101,16 @@ impl GatedTool for Publish {
         db: &mut Connection,
         site: &CardSite,
         _: &Args,
-    ) -> Result<Vec<DifferenceRow>, Fail> {
+    ) -> Result<Differences, Fail> {
         let (id, as_of) = (site.id.as_str(), site.state_rev);
         let newest = sql::newest_as_of(&mut *db, id, as_of).await?;
         let (newest, since) = newest.map_or((0, 0), |v| (v.version, v.state_rev));
         let live = site.live_version.unwrap_or(0);
-        Ok(sql::draft_differences(db, id, live, newest, since, as_of).await?)
+        Ok(Differences {
+            rows: sql::draft_differences(db, id, live, newest, since, as_of).await?,
+            before: Tree::Version(live),
+            after: Tree::Draft,
+        })
     }
 
     async fn run(

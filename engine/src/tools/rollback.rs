@@ -3,13 +3,9 @@
 use super::{Describe, GatedTool, card_site};
 use crate::{
     authority::Authority,
-    changes,
+    changes::{self, Differences, Tree},
     sites::{self, LockedSite},
-    store::{
-        Connection, Fail, Tx,
-        sites::SiteRow,
-        versions::{self as sql, DifferenceRow},
-    },
+    store::{Connection, Fail, Tx, sites::SiteRow, versions as sql},
 };
 use async_trait::async_trait;
 use cloudhal_domain::{
@@ -93,9 +89,13 @@ impl GatedTool for Rollback {
         db: &mut Connection,
         site: &CardSite,
         args: &Args,
-    ) -> Result<Vec<DifferenceRow>, Fail> {
+    ) -> Result<Differences, Fail> {
         let live = site.live_version.unwrap_or(0);
-        Ok(sql::differences(db, site.id.as_str(), live, args.version).await?)
+        Ok(Differences {
+            rows: sql::differences(db, site.id.as_str(), live, args.version).await?,
+            before: Tree::Version(live),
+            after: Tree::Version(args.version),
+        })
     }
 
     async fn run(

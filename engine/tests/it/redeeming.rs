@@ -5,9 +5,10 @@ use cloudhal_domain::card::{Asker, Card, CardSite};
 use cloudhal_engine::{
     approvals,
     authority::Authority,
+    changes::Differences,
     gate::CallRequest,
     sites::LockedSite,
-    store::{Connection, Fail, Tx, sites::SiteRow, versions::DifferenceRow},
+    store::{Connection, Fail, Tx, sites::SiteRow},
     tools::Gated,
 };
 use std::sync::Arc;
@@ -301,7 +302,7 @@ impl Gated for PublishesAndRefuses {
         _: &mut Connection,
         _: &CardSite,
         _: &Value,
-    ) -> Result<Vec<DifferenceRow>, Fail> {
+    ) -> Result<Differences, Fail> {
         Err(Refusal::not_found("list of changes").into())
     }
 

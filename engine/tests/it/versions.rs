@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 on_both! {
     a_publish_writes_only_what_changed,
     any_version_reads_back_exactly,
+    a_card_names_the_address_that_each_side_has,
     a_long_change_can_be_read_to_its_end_at_any_later_time,
     a_rollback_moves_the_pointer_and_never_the_draft,
     a_publish_after_a_rollback_follows_the_newest_version,
@@ -38,6 +39,51 @@ async fn a_publish_writes_only_what_changed(world: World) {
     scene.ada.act("delete", delete).await.unwrap();
     scene.publish().await;
     assert_eq!(rows().await, 35, "a removal only closes");
+}
+
+/// Rule 11: addresses are those of the states that are compared, whatever the draft calls its pages meanwhile.
+async fn a_card_names_the_address_that_each_side_has(world: World) {
+    let scene = world.scene().await;
+    let rename = async |node: &NodeId, slug: &str| {
+        let new = json!({"site": scene.site, "node": node, "slug": slug});
+        scene.bot.call("node-update", new).await.ok();
+    };
+    let changes = async |id: &ApprovalId| {
+        let card = scene.ada.look(id).await.unwrap().card;
+        let listed = card.changes.unwrap().nodes;
+        let paths = listed.into_iter().map(|n| (n.path_before, n.path));
+        (paths.collect::<Vec<_>>(), card.facts)
+    };
+    scene.publish().await;
+    let bread = world.node(&scene.site, "bread").await;
+    rename(&bread, "loaves").await;
+    let id = scene.asked().await;
+    let (paths, facts) = changes(&id).await;
+    assert_eq!(paths, [(Some("bread".into()), "loaves".into())]);
+    assert!(
+        facts
+            .iter()
+            .any(|f| f.value.contains("/bread/") && f.value.contains("/loaves/")),
+        "{facts:?}"
+    );
+    let view = studio::approval(world.engine(), scene.ada.person(), &id)
+        .await
+        .unwrap();
+    assert_eq!(view.diffs[0].fields[0].name, "Address");
+
+    scene.edit("New crumb.").await;
+    scene.publish().await;
+    // The draft goes on; a rollback shows what is live and what would be.
+    rename(&bread, "bakes").await;
+    rename(&scene.rye, "dark").await;
+    let back = json!({"site": scene.site, "version": 1});
+    let id = scene.bot.call("rollback", back).await.pending().approval_id;
+    let (paths, _) = changes(&id).await;
+    let expected = [
+        (Some("loaves".into()), "bread".into()),
+        (Some("loaves/rye".into()), "bread/rye".into()),
+    ];
+    assert_eq!(paths, expected);
 }
 
 /// A card lists the first changes and binds them all: the others are drawn again from what never changes.
