@@ -172,6 +172,38 @@ test("two people at the same moment: one decision, and both see it", async ({ ht
   for (const page of [ada, grace]) await expect(page.locator(".decided")).toContainText(`by ${decisions[0].by.name}`);
 });
 
+test("where a site asks for two people, each sees who is still needed", async ({ httpAgent, site, open, cloudhal }) => {
+  const ada = await open();
+  await visit(ada, `${cloudhal.url}/approvals`);
+  const setPolicy = (policy: object) =>
+    ada.evaluate(
+      async ([path, body]) => (await fetch(path!, { method: "PUT", headers: { "content-type": "application/json" }, body })).status,
+      [`/api/sites/${site}/policy`, JSON.stringify(policy)],
+    );
+  expect(await setPolicy({ tools: { publish: { approvers: 2 } } })).toBe(200);
+  const asked = await ask(httpAgent, site);
+  await visit(ada, asked.url);
+  await expect(ada.getByText("Still needed: 2 more people.")).toBeVisible();
+  await approve(ada).click();
+  await expect(ada.getByText("Still needed: 1 more person.")).toBeVisible();
+  await expect(ada.getByText("You approved this. It waits for the others")).toBeVisible();
+  await expect(approve(ada)).toHaveCount(0);
+  await expect(deny(ada)).toBeEnabled();
+  expect(await httpAgent.call("publish", { site, approvalId: asked.approvalId })).toMatchObject({ status: "approval_pending", approved: false });
+
+  const grace = await open({ signedIn: false });
+  await grace.goto(`/login?next=/approvals/${asked.approvalId}`);
+  await grace.getByLabel("E-mail").fill(GRACE.email);
+  await grace.getByLabel("Password").fill(GRACE.password);
+  await grace.getByRole("button", { name: "Sign in" }).click();
+  await hydrated(grace);
+  await expect(grace.locator(".decided")).toContainText("Ada Osei");
+  await approve(grace).click();
+  for (const page of [grace, ada]) await expect(page.getByText("it may run this once")).toBeVisible();
+  expect(await httpAgent.call("publish", { site, approvalId: asked.approvalId })).toMatchObject({ status: "ok" });
+  expect(await setPolicy({})).toBe(200);
+});
+
 test("deleting a whole site takes its name, typed", async ({ cloudhal, ada, open }) => {
   await cloudhal.command(["site", "import", join(import.meta.dirname, "../fixtures/site"), "--slug", "short-lived"]);
   const key = await cloudhal.command(["agent", "add", "--name", "gardener", "--owner", "ada@example.com", "--site", "short-lived"]);

@@ -98,11 +98,15 @@ fn question(view: &ApprovalView, reason: RwSignal<String>) -> AnyView {
     // There is nothing yet to go back to.
     let first = record.tool == "publish" && record.card.site.live_version.is_none();
     let mut look = words::status(record.status, outcome);
+    let may_approve = view.needs.as_ref().is_none_or(Needs::may_approve);
     if decides {
-        look.word = "Waiting for you";
+        look.word = if may_approve {
+            "Waiting for you"
+        } else {
+            "Waiting for others"
+        };
     }
     let answer = if decides {
-        let may_approve = view.needs.as_ref().is_none_or(Needs::may_approve);
         Either::Left(view! {
             {view.needs.as_ref().map(|needs| needed(needs, record))}
             <Decide record=record.clone() reason may_approve/>
