@@ -72,9 +72,7 @@ impl Store {
                 AnyConnection::connect(url)
                     .await
                     .map_err(|error| {
-                        StoreError::Unsuitable(format!(
-                            "DATABASE_URL: no database can be used there: {error}"
-                        ))
+                        StoreError::Unsuitable(format!("no database can be used there: {error}"))
                     })?
                     .close()
                     .await?;
@@ -191,9 +189,9 @@ async fn open_sqlite(url: &str) -> Result<(AnyPool, AnyPool), StoreError> {
     } else {
         format!("{url}{}mode=rwc", if url.contains('?') { '&' } else { '?' })
     };
-    let write = pool(&url, 1, Setup::SqliteWriter).await.map_err(|error| {
-        StoreError::Unsuitable(format!("DATABASE_URL: {url} cannot be used: {error}"))
-    })?;
+    let write = pool(&url, 1, Setup::SqliteWriter)
+        .await
+        .map_err(|error| StoreError::Unsuitable(format!("{url} cannot be used: {error}")))?;
     let read = pool(&url, READERS_SQLITE, Setup::SqliteReader).await?;
     Ok((read, write))
 }

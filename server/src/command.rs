@@ -571,6 +571,11 @@ async fn backup(engine: &Engine, file: PathBuf) -> Result<()> {
     .await?;
     background::start_epoch(&copy).await.map_err(refused)?;
     copy.store().close().await;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(&unstamped, std::fs::Permissions::from_mode(0o600))?;
+    }
     std::fs::hard_link(&unstamped, &file)
         .with_context(|| format!("cannot write {}; a backup never overwrites", file.display()))?;
     println!(
