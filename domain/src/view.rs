@@ -191,10 +191,14 @@ pub struct ChangesView {
     pub after: Option<i64>,
 }
 
+/// What changed on a site since a request: for the page, and in an agent's answer (`details.changed`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangedNode {
+    pub node: NodeId,
+    pub rev: i64,
     pub title: String,
     pub path: String,
+    /// `added`, `edited` or `removed`.
     pub what: String,
 }
 

@@ -2,8 +2,8 @@
 
 import { join } from "node:path";
 import type { Page } from "@playwright/test";
-import { BAKERY, GRACE, decide, expect, hydrated, record, test, useCloudhal, visit } from "./support/fixtures.ts";
-import { type Agent, HttpAgent } from "./support/agent.ts";
+import { BAKERY, GRACE, type Open, decide, expect, hydrated, record, test, useCloudhal, visit } from "./support/fixtures.ts";
+import { type Agent, HttpAgent, type Pending } from "./support/agent.ts";
 
 // Shorter than a session may be idle, so that a request can run out while its people stay signed in.
 useCloudhal({ CLOUDHAL_APPROVAL_TTL: "10m" });
@@ -151,15 +151,21 @@ test("of two tabs one decides, and the other one learns who (C49)", async ({ htt
   expect([status, decisions.length]).toEqual(["approved", 1]);
 });
 
+/** A second person, at the request, in a browser of her own. */
+async function openAsGrace(open: Open, asked: Pending): Promise<Page> {
+  const page = await open({ signedIn: false });
+  await page.goto(`/login?next=/approvals/${asked.approvalId}`);
+  await page.getByLabel("E-mail").fill(GRACE.email);
+  await page.getByLabel("Password").fill(GRACE.password);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await hydrated(page);
+  return page;
+}
+
 test("two people at the same moment: one decision, and both see it", async ({ httpAgent, site, open, cloudhal }) => {
   const asked = await ask(httpAgent, site);
   const ada = await open();
-  const grace = await open({ signedIn: false });
-  await grace.goto(`/login?next=/approvals/${asked.approvalId}`);
-  await grace.getByLabel("E-mail").fill(GRACE.email);
-  await grace.getByLabel("Password").fill(GRACE.password);
-  await grace.getByRole("button", { name: "Sign in" }).click();
-  await hydrated(grace);
+  const grace = await openAsGrace(open, asked);
   await visit(ada, `${cloudhal.url}/approvals/${asked.approvalId}`);
   await expect(approve(ada)).toBeEnabled();
   await expect(deny(grace)).toBeEnabled();
@@ -191,12 +197,7 @@ test("where a site asks for two people, each sees who is still needed", async ({
   await expect(deny(ada)).toBeEnabled();
   expect(await httpAgent.call("publish", { site, approvalId: asked.approvalId })).toMatchObject({ status: "approval_pending", approved: false });
 
-  const grace = await open({ signedIn: false });
-  await grace.goto(`/login?next=/approvals/${asked.approvalId}`);
-  await grace.getByLabel("E-mail").fill(GRACE.email);
-  await grace.getByLabel("Password").fill(GRACE.password);
-  await grace.getByRole("button", { name: "Sign in" }).click();
-  await hydrated(grace);
+  const grace = await openAsGrace(open, asked);
   await expect(grace.locator(".decided")).toContainText("Ada Osei");
   await approve(grace).click();
   for (const page of [grace, ada]) await expect(page.getByText("it may run this once")).toBeVisible();

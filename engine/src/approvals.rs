@@ -10,7 +10,7 @@ pub use redeeming::{Redeem, redeem};
 use crate::{
     Engine,
     agents::Caller,
-    changes::path_of,
+    changes,
     clock::fresh_id,
     journal::{self, Entry},
     people, policies,
@@ -18,7 +18,6 @@ use crate::{
     store::{
         Fail, Tx, agents as agents_sql,
         approvals::{self as sql, CallKey, CallerKey, NewApproval, Stored},
-        nodes as nodes_sql,
     },
     tools::{Gated, Tool},
 };
@@ -37,9 +36,6 @@ use cloudhal_domain::{
 };
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-
-/// What changed since, as far as an answer names it.
-const CHANGED_MAX: i64 = 20;
 
 /// Files a gated call, or finds the request that waits for this very call already.
 pub async fn request(
@@ -380,21 +376,8 @@ pub async fn with_changes(
         return Ok(refusal);
     }
     let db = engine.store().read();
-    let mut changed = Vec::new();
-    for node in
-        nodes_sql::changed_since(db, approval.site.as_str(), approval.state_rev, CHANGED_MAX)
-            .await?
-    {
-        let path = path_of(&nodes_sql::lineage(db, approval.site.as_str(), &node.id).await?);
-        let what = if node.deleted_at.is_some() {
-            "removed"
-        } else if node.rev == 1 {
-            "added"
-        } else {
-            "edited"
-        };
-        changed.push(json!({"node": node.id, "title": node.title, "path": path, "what": what, "rev": node.rev}));
-    }
+    let nodes = changes::since(engine, approval).await?;
+    let mut changed: Vec<Value> = nodes.iter().map(|node| json!(node)).collect();
     let site = crate::store::sites::by_id(db, &approval.site).await?;
     if let Some(site) = site {
         if site.deleted_at.is_some() {

@@ -1,17 +1,21 @@
 //! What would change, told for a card, and shown as words for the page. Everything is read from immutable revisions, so the
 //! same picture can be drawn again at any time.
 
-use crate::store::{
-    Connection, Fail, StoreError,
-    nodes::{self as nodes_sql, RevisionRow},
-    versions::{self as versions_sql, DifferenceRow},
+use crate::{
+    Engine,
+    store::{
+        Connection, Fail, StoreError,
+        nodes::{self as nodes_sql, RevisionRow},
+        versions::{self as versions_sql, DifferenceRow},
+    },
 };
 use cloudhal_domain::{
+    approval::Approval,
     card::{Change, Changes, NodeChange, RevisionRef, changes_digest},
     digest::Digest,
     id::NodeId,
     limits,
-    view::{FieldDiff, NodeDiff, Span, SpanKind},
+    view::{ChangedNode, FieldDiff, NodeDiff, Span, SpanKind},
 };
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
@@ -21,6 +25,8 @@ use std::{collections::HashMap, time::Duration};
 const DIFF_TIME_MAX: Duration = Duration::from_millis(200);
 /// Unchanged text kept in sight on both sides of a change.
 const CONTEXT_CHARS: usize = 160;
+/// What changed since a request, as far as it is named.
+const CHANGED_MAX: i64 = 20;
 /// From here on a value is called long: its size and digest stand beside it.
 const LONG_BYTES: usize = 2_000;
 
@@ -212,6 +218,30 @@ async fn revision(
 }
 
 /// Slugs from the top down, joined; empty for the home page.
+/// The nodes that changed on a request's site since it was made.
+pub async fn since(engine: &Engine, approval: &Approval) -> Result<Vec<ChangedNode>, StoreError> {
+    let (db, site) = (engine.store().read(), approval.site.as_str());
+    let mut changed = Vec::new();
+    for node in nodes_sql::changed_since(db, site, approval.state_rev, CHANGED_MAX).await? {
+        let path = path_of(&nodes_sql::lineage(db, site, &node.id).await?);
+        let what = if node.deleted_at.is_some() {
+            "removed"
+        } else if node.rev == 1 {
+            "added"
+        } else {
+            "edited"
+        };
+        changed.push(ChangedNode {
+            node: NodeId::new(node.id),
+            rev: node.rev,
+            title: node.title,
+            path,
+            what: what.into(),
+        });
+    }
+    Ok(changed)
+}
+
 pub fn path_of(lineage: &[nodes_sql::NodeRow]) -> String {
     lineage
         .iter()

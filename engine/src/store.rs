@@ -66,9 +66,14 @@ impl Store {
             Backend::Sqlite
         };
         let (read, write) = match backend {
-            Backend::Sqlite => open_sqlite(url).await?,
+            Backend::Sqlite => {
+                let (read, write) = open_sqlite(url).await?;
+                migrate::run(&write, backend).await?;
+                (read, write)
+            }
             Backend::Postgres => {
-                // A pool tries until its time is up, and then says only that.
+                // First on a connection of its own: a pool tries until its time is up and then says only that, and a migration,
+                // or the wait for another node's, may take longer than any call.
                 AnyConnection::connect(url)
                     .await
                     .map_err(|error| {
@@ -76,11 +81,13 @@ impl Store {
                     })?
                     .close()
                     .await?;
+                let patient = pool(url, 1, Setup::PostgresMigrating).await?;
+                migrate::run(&patient, backend).await?;
+                patient.close().await;
                 let pool = pool(url, CONNECTIONS_POSTGRES, Setup::Postgres).await?;
                 (pool.clone(), pool)
             }
         };
-        migrate::run(&write, backend).await?;
         let writer = writer::Writer::start(backend, write, live);
         Ok(Self {
             backend,
@@ -175,6 +182,7 @@ enum Setup {
     SqliteWriter,
     SqliteReader,
     Postgres,
+    PostgresMigrating,
 }
 
 async fn open_sqlite(url: &str) -> Result<(AnyPool, AnyPool), StoreError> {
@@ -219,6 +227,7 @@ async fn pool(url: &str, connections: u32, setup: Setup) -> Result<AnyPool, Stor
                         "pragma busy_timeout = 5000",
                         "pragma query_only = on",
                     ],
+                    Setup::PostgresMigrating => &[],
                     // Nobody waits for ever: not for a lock that a stopped node holds, nor that node's transaction for its node.
                     Setup::Postgres => &[
                         "set lock_timeout = '5s'",

@@ -155,7 +155,8 @@ impl Deciding {
         if self.verdict == Verdict::Deny {
             return Ok(Ok(Status::Denied));
         }
-        if !measured.counts(self.person.id()) {
+        let open = matches!(stored.approval.state, State::Pending);
+        if open && !measured.counts(self.person.id()) {
             return Ok(Err(Refusal::new(
                 Code::Forbidden,
                 "This site wants somebody other than the owner of the asking agent to approve. You may deny it. Nothing was decided.",
@@ -167,7 +168,6 @@ impl Deciding {
         if missing.is_nothing() {
             return Ok(Ok(Status::Approved));
         }
-        let open = matches!(stored.approval.state, State::Pending);
         if open && self.approved_before(stored) {
             return Ok(Err(Refusal::new(
                 Code::AlreadyDecided,

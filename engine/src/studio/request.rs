@@ -20,7 +20,7 @@ use cloudhal_domain::{
     id::{ApprovalId, NodeId},
     limits, link,
     role::Role,
-    view::{ApprovalView, ChangedNode, ChangesView, NodeDiff},
+    view::{ApprovalView, ChangesView, NodeDiff},
 };
 
 pub async fn approval(
@@ -66,7 +66,7 @@ pub async fn approval(
             .is_some_and(|owner| owner.id == *person.id()),
         diffs: diffs(engine, &approval).await?,
         changed: if standing == Status::Voided {
-            changed(engine, &approval).await?
+            describing::since(engine, &approval).await?
         } else {
             Vec::new()
         },
@@ -120,27 +120,6 @@ async fn revision(
         }
         None => Ok(None),
     }
-}
-
-async fn changed(engine: &Engine, approval: &Approval) -> Result<Vec<ChangedNode>, Refusal> {
-    let (db, site) = (engine.store().read(), approval.site.as_str());
-    let mut changed = Vec::new();
-    for node in nodes_sql::changed_since(db, site, approval.state_rev, 20).await? {
-        let path = describing::path_of(&nodes_sql::lineage(db, site, &node.id).await?);
-        let what = if node.deleted_at.is_some() {
-            "removed"
-        } else if node.rev == 1 {
-            "added"
-        } else {
-            "edited"
-        };
-        changed.push(ChangedNode {
-            title: node.title,
-            path,
-            what: what.into(),
-        });
-    }
-    Ok(changed)
 }
 
 /// The changes that a card does not list, a stretch at a time: drawn again from what never changes, and only if they are what

@@ -25,16 +25,15 @@ async fn a_pending_row_with_other_arguments_is_not_decided(world: World) {
     scene.edit("Two.").await;
     scene.publish().await;
     let ask = json!({"site": scene.site, "version": 1});
+    let asked = async || {
+        let answer = scene.bot.call("rollback", ask.clone()).await;
+        answer.pending().approval_id
+    };
     for edit in [
         "update approvals set arguments = replace(arguments, '\"version\":1', '\"version\":2')",
         "update approvals set card = replace(card, 'Rye', 'Oat')",
     ] {
-        let id = scene
-            .bot
-            .call("rollback", ask.clone())
-            .await
-            .pending()
-            .approval_id;
+        let id = asked().await;
         world.sql(edit).await;
         refused(scene.ada.approve(&id).await, Code::StaleView);
         assert_eq!(scene.stored_status(&id).await, "pending");
@@ -42,12 +41,7 @@ async fn a_pending_row_with_other_arguments_is_not_decided(world: World) {
         assert!(fault.contains(id.as_str()), "{fault}");
         // Approved, then edited.
         world.sql("delete from approvals").await;
-        let id = scene
-            .bot
-            .call("rollback", ask.clone())
-            .await
-            .pending()
-            .approval_id;
+        let id = asked().await;
         scene.ada.approve(&id).await.unwrap();
         world.sql(edit).await;
         let answer = scene.bot.call_with(&id, "rollback", ask.clone()).await;
