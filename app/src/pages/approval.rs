@@ -109,7 +109,7 @@ fn question(view: &ApprovalView, reason: RwSignal<String>) -> AnyView {
     let answer = if decides {
         Either::Left(view! {
             {view.needs.as_ref().map(|needs| needed(needs, record))}
-            <Decide record=record.clone() reason may_approve/>
+            <Decide record=record.clone() reason needs=view.needs.clone()/>
         })
     } else {
         Either::Right(ended(view, reason))

@@ -12,6 +12,7 @@ use cloudhal_domain::{
     card::Risk,
     limits::{ARMING, REASON_CHARS_MAX},
     link,
+    view::Needs,
 };
 use leptos::{ev::SubmitEvent, html, prelude::*};
 
@@ -19,9 +20,10 @@ use leptos::{ev::SubmitEvent, html, prelude::*};
 pub fn Decide(
     record: ApprovalRecord,
     reason: RwSignal<String>,
-    /// Their approval would count; a denial always does.
-    may_approve: bool,
+    /// What the site's policy waits for, where one person's approval is not enough.
+    needs: Option<Needs>,
 ) -> impl IntoView {
+    let may_approve = needs.as_ref().is_none_or(Needs::may_approve);
     let folds = expect_context::<Folds>();
     let armed = RwSignal::new(true);
     let busy = RwSignal::new(None::<&'static str>);
@@ -40,7 +42,7 @@ pub fn Decide(
         }
     });
     let folded = may_approve.then(|| view! { <StillFolded folds/> });
-    let then = then(&record);
+    let then = then(&record, may_approve, needs.is_some());
     view! {
         <form class="decide" method="post" action=link::approval(&record.id) on:submit=submit aria-describedby="then">
             <button type="submit" disabled hidden tabindex="-1" aria-hidden="true"></button>
@@ -61,12 +63,17 @@ pub fn Decide(
 }
 
 /// What happens next, for either.
-fn then(record: &ApprovalRecord) -> AnyView {
+fn then(record: &ApprovalRecord, may_approve: bool, others: bool) -> AnyView {
+    let first = match (may_approve, others) {
+        (false, _) => "Once everybody who is needed has approved, ",
+        (true, true) => "Your approval is one of those needed. Once all are there, ",
+        (true, false) => "Once you approve, ",
+    };
     let name = super::text::foreign(&record.requested_by.name);
     view! {
-        "Approving lets "
+        {first}
         {name}
-        " run exactly this, once; if the site changes first, it may not. Denying changes nothing, and the agent reads your reason."
+        " may run exactly this, once; not if the site changes first. Denying ends the request and changes nothing, and the agent reads your reason."
     }
     .into_any()
 }
