@@ -110,8 +110,8 @@ struct Filing {
 
 impl Filing {
     async fn file(self, tx: &mut Tx) -> Result<(sql::OpenRow, String), Fail> {
-        let now = self.engine.now();
-        let site = LockedSite::expect(tx, &self.site, now).await?;
+        let site = LockedSite::expect(tx, &self.site).await?;
+        let now = site.now();
         if !agents_sql::has_site(tx.sql(), self.caller.id(), self.site.as_str()).await? {
             return Err(Refusal::not_found("site").into());
         }
@@ -397,15 +397,14 @@ pub async fn cancel(
     id: &ApprovalId,
 ) -> Result<ApprovalRecord, Refusal> {
     let stored = of_caller(engine, caller, id).await?;
-    let (caller_now, site, id_now, now) = (
-        caller.clone(),
-        stored.approval.site.clone(),
-        id.clone(),
-        engine.now(),
-    );
+    let (caller_now, site, id_now) = (caller.clone(), stored.approval.site.clone(), id.clone());
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
-            LockedSite::lock(tx, &site, now).await?;
+            let locked = LockedSite::lock(tx, &site).await?;
+            let now = match &locked {
+                Some(locked) => locked.now(),
+                None => tx.now().await?,
+            };
             if sql::cancel(tx, &id_now, key_of(&caller_now), now).await? {
                 let entry = Entry {
                     kind: "approval.cancelled",

@@ -7,7 +7,7 @@ use crate::{
     journal::{self, Entry},
     live::Event,
     sites::{self, LockedSite},
-    store::{Backend, Fail, StoreError, approvals as sql, events},
+    store::{Backend, Fail, StoreError, Tx, approvals as sql, events},
 };
 use cloudhal_domain::{
     code::Refusal,
@@ -55,7 +55,7 @@ pub async fn sweep(engine: &Engine) -> Result<(), Refusal> {
     for site in sql::overdue_sites(engine.store().read(), now, 1000).await? {
         let unit = engine.store().write(move |tx| {
             Box::pin(async move {
-                LockedSite::lock(tx, &SiteId::new(&site), now).await?;
+                let now = lock(tx, &site).await?;
                 sites::expire_overdue(tx, &site, now).await
             })
         });
@@ -83,6 +83,7 @@ async fn poll_events(engine: Engine) {
 
 /// Announces here what was committed elsewhere; what was announced before is not announced again.
 pub async fn read_events(engine: &Engine) -> Result<(), StoreError> {
+    engine.store().keep_time().await?;
     let since = engine.now().minus(OVERLAP);
     for event in events::since(engine.store().read(), since.ms()).await? {
         engine.live().announce(event);
@@ -120,19 +121,27 @@ async fn tell(engine: Engine) {
 
 /// Starts a new restore epoch: nothing that was asked or approved before it redeems any more (guide to security: A19).
 pub async fn start_epoch(engine: &Engine) -> Result<usize, Refusal> {
-    let now = engine.now();
     let unit = engine
         .store()
-        .write(move |tx| Box::pin(async move { restored(tx, now).await }));
+        .write(move |tx| Box::pin(async move { restored(tx).await }));
     Ok(unit.await?)
 }
 
-async fn restored(tx: &mut crate::store::Tx, now: Timestamp) -> Result<usize, Fail> {
+/// Locks a site, whether or not there is one still, and tells the time then.
+async fn lock(tx: &mut Tx, site: &str) -> Result<Timestamp, Fail> {
+    match LockedSite::lock(tx, &SiteId::new(site)).await? {
+        Some(locked) => Ok(locked.now()),
+        None => Ok(tx.now().await?),
+    }
+}
+
+async fn restored(tx: &mut Tx) -> Result<usize, Fail> {
     sql::next_epoch(tx).await?;
+    let now = tx.now().await?;
     // Each site's lock before its requests and its journal, as everywhere; in one order, so that two of us cannot cross.
     let mut voided = Vec::new();
     for site in sql::sites_with_open(tx).await? {
-        LockedSite::lock(tx, &SiteId::new(&site), now).await?;
+        LockedSite::lock(tx, &SiteId::new(&site)).await?;
         for id in sql::void_restored(tx, &site, now).await? {
             voided.push((id, site.clone()));
         }

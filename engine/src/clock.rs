@@ -9,6 +9,41 @@ use std::sync::{
 
 pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
+
+    /// What this clock makes of the time that every node of one database shares: that time, unless a test moves it.
+    fn with_shared(&self, shared: Timestamp) -> Timestamp {
+        shared
+    }
+}
+
+/// The time of one node, kept in step with the clock of the database that it shares with others: however wrong the machine
+/// is, it neither revives nor ends anything early (guide to reliability: R10). Alone on a SQLite file there is nothing to keep to.
+#[derive(Clone)]
+pub(crate) struct NodeClock {
+    machine: Arc<dyn Clock>,
+    /// Milliseconds that the shared clock is ahead of the machine, as last seen.
+    ahead: Arc<AtomicI64>,
+}
+
+impl NodeClock {
+    pub(crate) fn new(machine: Arc<dyn Clock>) -> Self {
+        Self {
+            machine,
+            ahead: Arc::default(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp(self.machine.now().ms() + self.ahead.load(Ordering::Relaxed))
+    }
+
+    /// Takes note of the shared clock and gives the time it stands for.
+    pub(crate) fn keep_to(&self, shared: Timestamp) -> Timestamp {
+        let now = self.machine.with_shared(shared);
+        self.ahead
+            .store(now.ms() - self.machine.now().ms(), Ordering::Relaxed);
+        now
+    }
 }
 
 pub struct SystemClock;
@@ -47,6 +82,10 @@ impl TestClock {
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
         Timestamp(self.0.load(Ordering::SeqCst))
+    }
+
+    fn with_shared(&self, _: Timestamp) -> Timestamp {
+        self.now()
     }
 }
 

@@ -36,10 +36,11 @@ pub async fn act(
     };
     let arguments = tool.parse(arguments)?;
     let (gated, site_id, id) = (gated.clone(), gated.site(&arguments)?, tool.spec.id);
-    let (person, now, seen_state) = (person.clone(), engine.now(), seen_state.to_owned());
+    let (person, seen_state) = (person.clone(), seen_state.to_owned());
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
-            let mut site = LockedSite::expect(tx, &site_id, now).await?;
+            let mut site = LockedSite::expect(tx, &site_id).await?;
+            let now = site.now();
             let role = people::role_now(tx, person.id(), site_id.as_str()).await?.ok_or_else(|| Fail::from(Refusal::not_found("site")))?;
             let authority = Authority::Direct(Direct::new(&person, role, proof)?);
             if site.row().state_hash != seen_state {

@@ -253,10 +253,10 @@ async fn run_draft(
 ) -> Result<Value, Refusal> {
     let site = draft.site(&arguments)?;
     caller.site(engine, &site).await?;
-    let (by, agent, now) = (caller.author(), caller.id().to_owned(), engine.now());
+    let (by, agent) = (caller.author(), caller.id().to_owned());
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
-            let mut locked = LockedSite::expect(tx, &site, now).await?;
+            let mut locked = LockedSite::expect(tx, &site).await?;
             if !agents_sql::has_site(tx.sql(), &agent, site.as_str()).await? {
                 return Err(Fail::from(Refusal::not_found("site")));
             }

@@ -36,7 +36,7 @@ pub mod verify;
 pub mod clock;
 pub mod secret;
 
-use clock::{Clock, SystemClock};
+use clock::{Clock, NodeClock, SystemClock};
 use cloudhal_domain::{id::ApprovalId, limits, time::Timestamp};
 use live::Live;
 use secret::Secret;
@@ -75,7 +75,7 @@ pub struct Engine(Arc<Inner>);
 struct Inner {
     store: Store,
     live: Live,
-    clock: Arc<dyn Clock>,
+    clock: NodeClock,
     settings: Settings,
     secret: Secret,
     tools: Registry,
@@ -94,7 +94,8 @@ impl Engine {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
         let live = Live::default();
-        let store = Store::open(url, live.clone()).await?;
+        let clock = NodeClock::new(clock);
+        let store = Store::open(url, live.clone(), clock.clone()).await?;
         let engine = Self(Arc::new(Inner {
             store,
             live,
@@ -123,6 +124,7 @@ impl Engine {
         &self.0.tools
     }
 
+    /// For what is only looked at. A unit of work asks its transaction, [`store::Tx::now`].
     pub fn now(&self) -> Timestamp {
         self.0.clock.now()
     }

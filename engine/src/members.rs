@@ -76,10 +76,9 @@ pub async fn set(
         role,
         groups,
     };
-    let now = engine.now();
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
-            LockedSite::expect(tx, &setting.site, now).await?;
+            let now = LockedSite::expect(tx, &setting.site).await?.now();
             setting.set(tx, now).await
         })
     });

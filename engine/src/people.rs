@@ -357,7 +357,7 @@ pub(crate) async fn role_now(
     person: &PersonId,
     site: &str,
 ) -> Result<Option<Role>, Fail> {
-    let Some(row) = sql::by_id(tx.sql(), person.as_str()).await? else {
+    let Some(row) = sql::held(tx, person.as_str()).await? else {
         return Ok(None);
     };
     if row.disabled_at.is_some() {

@@ -48,10 +48,10 @@ pub async fn set(
     if !faults.is_empty() {
         return Err(refuse(&faults));
     }
-    let (person, site, now, new) = (person.clone(), site.clone(), engine.now(), policy.clone());
+    let (person, site, new) = (person.clone(), site.clone(), policy.clone());
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
-            LockedSite::expect(tx, &site, now).await?;
+            let now = LockedSite::expect(tx, &site).await?.now();
             let role = people::role_now(tx, person.id(), site.as_str())
                 .await?
                 .ok_or_else(|| Fail::from(Refusal::not_found("site")))?;

@@ -44,9 +44,9 @@ pub struct LockedSite {
 
 impl LockedSite {
     /// The first statement of a unit that writes to a site. `None` where there is none, or only a tombstone.
-    pub async fn lock(tx: &mut Tx, site: &SiteId, now: Timestamp) -> Result<Option<Self>, Fail> {
+    pub async fn lock(tx: &mut Tx, site: &SiteId) -> Result<Option<Self>, Fail> {
         let row = sites_sql::lock(tx, site).await?;
-        Ok(row.map(|row| Self {
+        Ok(row.map(|(row, now)| Self {
             row,
             lanes: None,
             now,
@@ -55,8 +55,8 @@ impl LockedSite {
     }
 
     /// The same, where the absence is the caller's answer.
-    pub async fn expect(tx: &mut Tx, site: &SiteId, now: Timestamp) -> Result<Self, Fail> {
-        Self::lock(tx, site, now)
+    pub async fn expect(tx: &mut Tx, site: &SiteId) -> Result<Self, Fail> {
+        Self::lock(tx, site)
             .await?
             .ok_or_else(|| Refusal::not_found("site").into())
     }
@@ -69,6 +69,7 @@ impl LockedSite {
         SiteId::new(&self.row.id)
     }
 
+    /// When the lock was taken: the time of the whole unit.
     pub fn now(&self) -> Timestamp {
         self.now
     }

@@ -6,6 +6,17 @@
 //! up share a COMMIT; on PostgreSQL each unit has a transaction of its own, since one failing unit would abort its
 //! neighbours there. A unit runs detached from the request that asked: a hang-up never leaves half of it.
 
+/// A read on which the unit's right to go on rests. On PostgreSQL its rows stay as they are until the unit ends, or a
+/// revocation could be answered before an effect that it should have stopped; SQLite has one writer and needs no such thing.
+macro_rules! held {
+    ($tx:expr, $sql:literal, of $tables:literal) => {
+        match $tx.backend() {
+            $crate::store::Backend::Sqlite => $sql,
+            $crate::store::Backend::Postgres => concat!($sql, " for share of ", $tables),
+        }
+    };
+}
+
 mod error;
 mod migrate;
 mod writer;
@@ -28,7 +39,8 @@ pub use writer::Tx;
 /// One connection, of a unit of work or of the readers: enough to look at things.
 pub type Connection = sqlx::AnyConnection;
 
-use crate::live::Live;
+use crate::{clock::NodeClock, live::Live};
+use cloudhal_domain::time::Timestamp;
 use futures::future::BoxFuture;
 use sqlx::{
     AnyConnection, AnyPool, Connection as _, Row as _,
@@ -52,13 +64,14 @@ pub struct Store {
     backend: Backend,
     read: AnyPool,
     writer: writer::Writer,
+    clock: NodeClock,
     url: String,
 }
 
 impl Store {
     /// Opens and migrates. `sqlite://PATH` creates its file; `sqlite::memory:` forgets everything at the end;
     /// `postgres://…` is the swap to many nodes.
-    pub async fn open(url: &str, live: Live) -> Result<Self, StoreError> {
+    pub(crate) async fn open(url: &str, live: Live, clock: NodeClock) -> Result<Self, StoreError> {
         sqlx::any::install_default_drivers();
         let backend = if url.starts_with("postgres:") || url.starts_with("postgresql:") {
             Backend::Postgres
@@ -88,13 +101,27 @@ impl Store {
                 (pool.clone(), pool)
             }
         };
-        let writer = writer::Writer::start(backend, write, live);
-        Ok(Self {
+        let writer = writer::Writer::start(backend, write, live, clock.clone());
+        let store = Self {
             backend,
             read,
             writer,
+            clock,
             url: url.to_owned(),
-        })
+        };
+        store.keep_time().await?;
+        Ok(store)
+    }
+
+    /// Brings this node's clock in step with the database's, where nodes share one.
+    pub(crate) async fn keep_time(&self) -> Result<(), StoreError> {
+        if self.backend == Backend::Postgres {
+            let row = sqlx::query(writer::SHARED_CLOCK)
+                .fetch_one(&self.read)
+                .await?;
+            self.clock.keep_to(Timestamp(row.try_get(0)?));
+        }
+        Ok(())
     }
 
     pub fn backend(&self) -> Backend {

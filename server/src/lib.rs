@@ -125,11 +125,15 @@ mod moved {
 
     impl Clock for FileClock {
         fn now(&self) -> Timestamp {
+            self.with_shared(SystemClock.now())
+        }
+
+        fn with_shared(&self, shared: Timestamp) -> Timestamp {
             let text = std::env::var("CLOUDHAL_TEST_CLOCK")
                 .ok()
                 .and_then(|file| std::fs::read_to_string(file).ok());
             let moved: i64 = text.and_then(|t| t.trim().parse().ok()).unwrap_or(0);
-            Timestamp(SystemClock.now().ms() + moved)
+            Timestamp(shared.ms() + moved)
         }
     }
 }

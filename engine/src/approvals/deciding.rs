@@ -72,8 +72,11 @@ struct Deciding {
 impl Deciding {
     /// The inner refusal keeps what the unit stored on the way, an expiry for instance.
     async fn decide(self, tx: &mut Tx) -> Result<Result<(), Refusal>, Fail> {
-        let now = self.engine.now();
-        let locked = LockedSite::lock(tx, &self.site, now).await?;
+        let locked = LockedSite::lock(tx, &self.site).await?;
+        let now = match &locked {
+            Some(locked) => locked.now(),
+            None => tx.now().await?,
+        };
         let role = people::role_now(tx, self.person.id(), self.site.as_str()).await?;
         let Some(role) = role else {
             return Err(Refusal::not_found("approval").into());

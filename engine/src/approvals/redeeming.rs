@@ -18,6 +18,7 @@ use crate::{
     store::{
         Fail, Tx, agents as agents_sql,
         approvals::{self as sql, CallKey, Stored},
+        people as people_sql,
     },
     tools::{Gated, Tool},
 };
@@ -70,11 +71,11 @@ struct Spending {
 
 impl Spending {
     async fn spend(self, tx: &mut Tx) -> Result<Result<Redeem, Refusal>, Fail> {
-        let now = self.engine.now();
         let id = self.approval.id.clone();
-        let Some(mut site) = LockedSite::lock(tx, &self.approval.site, now).await? else {
+        let Some(mut site) = LockedSite::lock(tx, &self.approval.site).await? else {
             return Ok(Ok(Redeem::Lost));
         };
+        let now = site.now();
         if !agents_sql::key_is_good(tx, self.caller.key_id(), now).await? {
             return Ok(Err(agents::unauthorized()));
         }
@@ -99,6 +100,7 @@ impl Spending {
         if !signing::all_genuine(tx, &self.engine, &stored).await? {
             return Ok(Err(self.not_genuine(tx, now).await?));
         }
+        people_sql::hold_deciders(tx, &id).await?;
         let measured = Measured::of(tx.sql(), &stored.approval).await?;
         if !measured.missing().is_nothing() {
             self.void(tx, VoidCause::AccessLost, now).await?;

@@ -96,10 +96,11 @@ pub async fn add_member(
     person: &Person,
     role: Role,
 ) -> Result<(), Refusal> {
-    let (site, person, now) = (site.clone(), person.clone(), engine.now());
+    let (site, person) = (site.clone(), person.clone());
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
-            let locked = LockedSite::expect(tx, &site, now).await?;
+            let locked = LockedSite::expect(tx, &site).await?;
+            let now = locked.now();
             sites_sql::add_member(tx, site.as_str(), person.id(), role.as_str()).await?;
             let body = json!({"person": person.id(), "role": role.as_str()});
             journal::site(
@@ -147,10 +148,11 @@ pub async fn fill(
     by: Author,
     nodes: Vec<NewNode>,
 ) -> Result<usize, Refusal> {
-    let (site, now) = (site.clone(), engine.now());
+    let site = site.clone();
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
-            let mut locked = LockedSite::expect(tx, &site, now).await?;
+            let mut locked = LockedSite::expect(tx, &site).await?;
+            let now = locked.now();
             let mut ids: std::collections::HashMap<Vec<String>, String> = Default::default();
             let count = nodes.len();
             for node in nodes {

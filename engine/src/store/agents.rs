@@ -52,37 +52,38 @@ pub async fn holder(
         .await?)
 }
 
-/// Whether an agent may still call a tool on a site, asked again at the moment of redeeming.
+/// Whether an agent may still call a tool on a site, asked again at the moment of redeeming, after [`key_is_good`] holds the
+/// agent: a change of its sites or tools takes the agent's row first.
 pub async fn may_now(tx: &mut Tx, agent: &str, site: &str, tool: &str) -> Result<bool, StoreError> {
-    let sql = "select count(*) from agents a join people p on p.id = a.owner_id
+    let sql = "select a.id from agents a join people p on p.id = a.owner_id
         where a.id = $1 and a.disabled_at is null and p.disabled_at is null
           and exists (select 1 from agent_sites s where s.agent_id = a.id and s.site_id = $2)
           and (a.all_tools = 1 or exists (select 1 from agent_tools t where t.agent_id = a.id and t.tool = $3))";
-    Ok(sqlx::query(sql)
+    let row = sqlx::query(sql)
         .bind(agent)
         .bind(site)
         .bind(tool)
-        .fetch_one(tx.sql())
-        .await?
-        .try_get::<i64, _>(0)?
-        == 1)
+        .fetch_optional(tx.sql())
+        .await?;
+    Ok(row.is_some())
 }
 
-/// Whether the key that a call came with has not ended since the door looked; a caller without a key has none to lose.
+/// Whether the key that a call came with has not ended since the door looked, and holds it, its agent and its owner as they
+/// are; a caller without a key has none to lose.
 pub async fn key_is_good(
     tx: &mut Tx,
     key: Option<&str>,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     let Some(key) = key else { return Ok(true) };
-    let sql = "select count(*) from agent_keys where id = $1 and revoked_at is null and (expires_at is null or expires_at > $2)";
-    Ok(sqlx::query(sql)
+    let sql = held!(tx, "select k.id from agent_keys k join agents a on a.id = k.agent_id join people p on p.id = a.owner_id
+        where k.id = $1 and k.revoked_at is null and (k.expires_at is null or k.expires_at > $2)", of "k, a, p");
+    let row = sqlx::query(sql)
         .bind(key)
         .bind(now.ms())
-        .fetch_one(tx.sql())
-        .await?
-        .try_get::<i64, _>(0)?
-        == 1)
+        .fetch_optional(tx.sql())
+        .await?;
+    Ok(row.is_some())
 }
 
 pub async fn has_site(

@@ -1,7 +1,7 @@
 //! SQL for people and their links.
 
-use super::{StoreError, Tx};
-use cloudhal_domain::time::Timestamp;
+use super::{Backend, StoreError, Tx};
+use cloudhal_domain::{id::ApprovalId, time::Timestamp};
 use sqlx::{Any, AnyPool, Executor, Row as _};
 
 #[derive(Clone, Debug, sqlx::FromRow)]
@@ -55,6 +55,27 @@ pub async fn by_id(
         .bind(id)
         .fetch_optional(db)
         .await?)
+}
+
+/// The same for a unit whose right to go on rests on it.
+pub async fn held(tx: &mut Tx, id: &str) -> Result<Option<PersonRow>, StoreError> {
+    let sql = held!(tx, "select id, email, name, password_hash, session_key, workspace_owner, created_at, disabled_at from people p where id = $1", of "p");
+    Ok(sqlx::query_as(sql)
+        .bind(id)
+        .fetch_optional(tx.sql())
+        .await?)
+}
+
+/// PostgreSQL: keeps the accounts of whoever decided as they are until the unit ends. SQLite has one writer.
+pub async fn hold_deciders(tx: &mut Tx, approval: &ApprovalId) -> Result<(), StoreError> {
+    if tx.backend() == Backend::Postgres {
+        let sql = "select p.id from people p where p.id in (select person_id from decisions where approval_id = $1) order by p.id for share of p";
+        sqlx::query(sql)
+            .bind(approval.as_str())
+            .fetch_all(tx.sql())
+            .await?;
+    }
+    Ok(())
 }
 
 pub async fn by_email(pool: &AnyPool, email_key: &str) -> Result<Option<PersonRow>, StoreError> {

@@ -1,8 +1,11 @@
 //! SQL for sites, their states and memberships.
 
-use super::{Connection, StoreError, Tx};
-use cloudhal_domain::id::{PersonId, SiteId};
-use sqlx::{AnyPool, Row as _};
+use super::{Backend, Connection, StoreError, Tx};
+use cloudhal_domain::{
+    id::{PersonId, SiteId},
+    time::Timestamp,
+};
+use sqlx::{AnyPool, FromRow as _, Row as _};
 
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct SiteRow {
@@ -26,16 +29,28 @@ macro_rules! columns {
     };
 }
 
-/// The first statement of every unit that writes to a site: it takes the row's lock and reads it.
-pub async fn lock(tx: &mut Tx, id: &SiteId) -> Result<Option<SiteRow>, StoreError> {
-    let sql = columns!(
-        "update sites set state_rev = state_rev where id = $1 and deleted_at is null returning",
-        ""
-    );
-    Ok(sqlx::query_as(sql)
+/// The first statement of every unit that writes to a site: it takes the row's lock, reads it, and tells the time then.
+pub async fn lock(tx: &mut Tx, id: &SiteId) -> Result<Option<(SiteRow, Timestamp)>, StoreError> {
+    // Differs by necessity: only PostgreSQL has a clock that several nodes share.
+    let sql = match tx.backend() {
+        Backend::Sqlite => columns!(
+            "update sites set state_rev = state_rev where id = $1 and deleted_at is null returning",
+            ", cast(null as bigint) as clock"
+        ),
+        Backend::Postgres => columns!(
+            "update sites set state_rev = state_rev where id = $1 and deleted_at is null returning",
+            ", cast(extract(epoch from clock_timestamp()) * 1000 as bigint) as clock"
+        ),
+    };
+    let row = sqlx::query(sql)
         .bind(id.as_str())
         .fetch_optional(tx.sql())
-        .await?)
+        .await?;
+    row.map(|row| {
+        let now = tx.now_from(row.try_get("clock")?);
+        Ok((SiteRow::from_row(&row)?, now))
+    })
+    .transpose()
 }
 
 /// A tombstone still has records; redeeming a repeat reads it.

@@ -1,9 +1,13 @@
 //! Units of work, and who runs them. See the module above for what is promised.
 
 use super::{Backend, Connection, Fail, StoreError};
-use crate::live::{Event, Live};
+use crate::{
+    clock::NodeClock,
+    live::{Event, Live},
+};
+use cloudhal_domain::time::Timestamp;
 use futures::{FutureExt as _, future::BoxFuture};
-use sqlx::{Any, AnyPool, pool::PoolConnection};
+use sqlx::{Any, AnyPool, Row as _, pool::PoolConnection};
 use std::panic::AssertUnwindSafe;
 use tokio::sync::{mpsc, oneshot};
 
@@ -15,8 +19,13 @@ const QUEUE_MAX: usize = 1024;
 pub struct Tx {
     connection: PoolConnection<Any>,
     backend: Backend,
+    clock: NodeClock,
     hints: Vec<Event>,
 }
+
+/// The database's own clock. Not the transaction's: a unit may have waited for its lock.
+pub(super) const SHARED_CLOCK: &str =
+    "select cast(extract(epoch from clock_timestamp()) * 1000 as bigint)";
 
 impl Tx {
     pub(crate) fn sql(&mut self) -> &mut Connection {
@@ -25,6 +34,28 @@ impl Tx {
 
     pub fn backend(&self) -> Backend {
         self.backend
+    }
+
+    /// The time of this unit of work. Nodes that share a PostgreSQL go by its clock; a SQLite file has only the machine's. A
+    /// unit that holds a site takes the moment of its lock instead, [`crate::sites::LockedSite::now`].
+    pub async fn now(&mut self) -> Result<Timestamp, StoreError> {
+        match self.backend {
+            Backend::Sqlite => Ok(self.clock.now()),
+            Backend::Postgres => {
+                let row = sqlx::query(SHARED_CLOCK)
+                    .fetch_one(&mut *self.connection)
+                    .await?;
+                Ok(self.clock.keep_to(Timestamp(row.try_get(0)?)))
+            }
+        }
+    }
+
+    /// The same from what a statement brought along anyway.
+    pub(super) fn now_from(&self, shared: Option<i64>) -> Timestamp {
+        match shared {
+            Some(ms) => self.clock.keep_to(Timestamp(ms)),
+            None => self.clock.now(),
+        }
     }
 
     /// Says after COMMIT, to whoever waits in this process, what to look at again.
@@ -86,16 +117,37 @@ pub(super) type Job = Box<dyn for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Ran> +
 #[derive(Clone)]
 pub(super) enum Writer {
     Sqlite(mpsc::Sender<Job>, AnyPool),
-    Postgres(AnyPool, Live),
+    Postgres(Surroundings),
+}
+
+/// What every unit of work is run with.
+#[derive(Clone)]
+pub(super) struct Surroundings {
+    pool: AnyPool,
+    live: Live,
+    clock: NodeClock,
+}
+
+impl Surroundings {
+    fn lend(&self, connection: PoolConnection<Any>, backend: Backend) -> Tx {
+        Tx {
+            connection,
+            backend,
+            clock: self.clock.clone(),
+            hints: Vec::new(),
+        }
+    }
 }
 
 impl Writer {
-    pub(super) fn start(backend: Backend, pool: AnyPool, live: Live) -> Self {
+    pub(super) fn start(backend: Backend, pool: AnyPool, live: Live, clock: NodeClock) -> Self {
+        let with = Surroundings { pool, live, clock };
         match backend {
-            Backend::Postgres => Self::Postgres(pool, live),
+            Backend::Postgres => Self::Postgres(with),
             Backend::Sqlite => {
                 let (jobs, queue) = mpsc::channel(QUEUE_MAX);
-                tokio::spawn(write_queue(pool.clone(), queue, live));
+                let pool = with.pool.clone();
+                tokio::spawn(write_queue(with, queue));
                 Self::Sqlite(jobs, pool)
             }
         }
@@ -103,7 +155,9 @@ impl Writer {
 
     pub(super) async fn close(&self) {
         match self {
-            Self::Sqlite(_, pool) | Self::Postgres(pool, _) => pool.close().await,
+            Self::Sqlite(_, pool) | Self::Postgres(Surroundings { pool, .. }) => {
+                pool.close().await;
+            }
         }
     }
 
@@ -133,8 +187,8 @@ impl Writer {
         });
         match self {
             Self::Sqlite(jobs, _) => jobs.send(job).await.map_err(|_| StoreError::Stopped)?,
-            Self::Postgres(pool, live) => {
-                tokio::spawn(run_alone(pool.clone(), job, live.clone()));
+            Self::Postgres(with) => {
+                tokio::spawn(run_alone(with.clone(), job));
             }
         }
         answered.await.map_err(|_| StoreError::Stopped)?
@@ -142,19 +196,16 @@ impl Writer {
 }
 
 /// PostgreSQL: one unit, one transaction. Without a connection the job is dropped and its asker told so.
-async fn run_alone(pool: AnyPool, job: Job, live: Live) {
-    let Ok(connection) = pool
+async fn run_alone(with: Surroundings, job: Job) {
+    let Ok(connection) = with
+        .pool
         .acquire()
         .await
         .inspect_err(|error| tracing::error!(%error, "no connection"))
     else {
         return;
     };
-    let mut tx = Tx {
-        connection,
-        backend: Backend::Postgres,
-        hints: Vec::new(),
-    };
+    let mut tx = with.lend(connection, Backend::Postgres);
     if let Err(error) = tx.begin().await {
         tracing::error!(%error, "begin");
         // Close rather than return a connection in an unknown state to the pool.
@@ -172,15 +223,15 @@ async fn run_alone(pool: AnyPool, job: Job, live: Live) {
         let _ = connection.close().await;
     }
     if ran.keep && ended.is_ok() {
-        live.committed(hints);
+        with.live.committed(hints);
     }
     (ran.finish)(ended);
 }
 
 /// SQLite: takes what has queued up, runs it in one transaction, commits, answers.
-async fn write_queue(pool: AnyPool, mut queue: mpsc::Receiver<Job>, live: Live) {
+async fn write_queue(with: Surroundings, mut queue: mpsc::Receiver<Job>) {
     while let Some(first) = queue.recv().await {
-        let connection = match pool.acquire().await {
+        let connection = match with.pool.acquire().await {
             Ok(connection) => connection,
             Err(error) => {
                 // Dropping the job tells its asker; the next one tries again.
@@ -188,12 +239,8 @@ async fn write_queue(pool: AnyPool, mut queue: mpsc::Receiver<Job>, live: Live) 
                 continue;
             }
         };
-        let mut tx = Tx {
-            connection,
-            backend: Backend::Sqlite,
-            hints: Vec::new(),
-        };
-        if let Err(error) = run_batch(&mut tx, first, &mut queue, &live).await {
+        let mut tx = with.lend(connection, Backend::Sqlite);
+        if let Err(error) = run_batch(&mut tx, first, &mut queue, &with.live).await {
             tracing::error!(%error, "batch");
             let _ = tx.execute("rollback").await;
         }

@@ -16,6 +16,7 @@ mod policy;
 
 mod deciding;
 mod expiry;
+mod many_nodes;
 mod redeeming;
 mod voiding;
 mod waiting;

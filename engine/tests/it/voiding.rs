@@ -305,17 +305,13 @@ async fn a_restore_voids_everything_that_was_open(world: World) {
 async fn a_restore_waits_for_whoever_writes_to_a_site(world: World) {
     let scene = world.scene().await;
     let id = scene.asked().await;
-    let (engine, site, now) = (
-        world.engine().clone(),
-        scene.site.clone(),
-        world.engine().now(),
-    );
+    let (engine, site) = (world.engine().clone(), scene.site.clone());
     let (is_held, held) = oneshot::channel();
     let (release, released) = oneshot::channel::<()>();
     let writer = tokio::spawn(async move {
         let unit = engine.store().write(move |tx| {
             Box::pin(async move {
-                LockedSite::expect(tx, &site, now).await?;
+                let now = LockedSite::expect(tx, &site).await?.now();
                 let entry = Entry {
                     kind: "test.wrote",
                     actor: &Author::system(),

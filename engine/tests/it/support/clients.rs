@@ -115,6 +115,11 @@ impl PersonClient {
         &self.person
     }
 
+    /// The same person at another node.
+    pub fn at(&self, engine: &Engine) -> Self {
+        Self::new(engine, self.person.clone())
+    }
+
     /// Opens the page of an approval.
     pub async fn look(&self, id: &ApprovalId) -> Result<ApprovalRecord, Refusal> {
         let stored = approvals::for_person(&self.engine, &self.person, id).await?;
@@ -211,7 +216,11 @@ pub fn own_page() -> SameOrigin {
 async fn state_of(engine: &Engine, site: &SiteId) -> String {
     let site = site.clone();
     let unit = engine.store().write(move |tx| {
-        Box::pin(async move { Ok(sites_sql::lock(tx, &site).await?.map(|row| row.state_hash)) })
+        Box::pin(async move {
+            Ok(sites_sql::lock(tx, &site)
+                .await?
+                .map(|(row, _)| row.state_hash))
+        })
     });
     unit.await.unwrap().unwrap_or_default()
 }

@@ -81,6 +81,22 @@ impl Database {
         number
     }
 
+    /// PostgreSQL: waits until somebody in this database waits for a lock.
+    pub async fn somebody_waits(&self) {
+        let sql = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        while self.number(sql).await == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// A statement whose transaction stays open, as that of somebody who is not done yet.
+    pub async fn unfinished(&self, sql: &str) -> Unfinished {
+        let mut connection = connect(&self.url()).await;
+        execute(&mut connection, "begin").await.unwrap();
+        execute(&mut connection, sql).await.unwrap();
+        Unfinished(connection)
+    }
+
     /// The first column of every row.
     pub async fn texts(&self, sql: &str) -> Vec<String> {
         let mut connection = connect(&self.url()).await;
@@ -102,6 +118,15 @@ impl Database {
             .await
             .unwrap();
         }
+    }
+}
+
+pub struct Unfinished(AnyConnection);
+
+impl Unfinished {
+    pub async fn commit(mut self) {
+        execute(&mut self.0, "commit").await.unwrap();
+        self.0.close().await.unwrap();
     }
 }
 

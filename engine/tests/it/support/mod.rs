@@ -8,6 +8,7 @@ pub use clients::{AgentClient, Expect, PersonClient, own_page, refused};
 pub use database::{Database, Kind};
 pub use scene::Scene;
 
+use cloudhal_domain::time::Timestamp;
 pub use cloudhal_domain::{
     answer::Answer,
     approval::{ApprovalRecord, Outcome, Status},
@@ -23,6 +24,7 @@ pub use std::time::Duration;
 use cloudhal_engine::{
     agents::{self, NewAgent},
     authority::Author,
+    clock::{Clock, SystemClock},
     people::{self, NewPerson},
     secret::Secret,
     store::StoreError,
@@ -52,6 +54,18 @@ macro_rules! on_both {
                 crate::support::run(crate::support::Kind::Sqlite, super::$name).await;
             }
 
+            #[tokio::test(flavor = "multi_thread")]
+            async fn on_postgres() {
+                crate::support::run(crate::support::Kind::Postgres, super::$name).await;
+            }
+        }
+    )+};
+}
+
+/// The same for what only nodes that share a database can meet.
+macro_rules! on_postgres {
+    ($($name:ident,)+) => {$(
+        mod $name {
             #[tokio::test(flavor = "multi_thread")]
             async fn on_postgres() {
                 crate::support::run(crate::support::Kind::Postgres, super::$name).await;
@@ -133,6 +147,15 @@ impl World {
         secret: [u8; 32],
     ) -> Result<Engine, StoreError> {
         open(&self.0.database, &self.0.clock, settings, secret).await
+    }
+
+    /// Another node, whose machine's clock is wrong by this many milliseconds and whose time is not the test's.
+    pub async fn engine_off_by(&self, ms: i64) -> Engine {
+        let (settings, secret) = (Settings::for_url(PUBLIC_URL), Secret::new(SECRET));
+        let clock = Arc::new(WrongClock(ms));
+        Engine::open_with(&self.0.database.url(), settings, secret, clock)
+            .await
+            .unwrap()
     }
 
     pub fn advance(&self, by: Duration) {
@@ -252,6 +275,14 @@ impl World {
     /// What most tests begin with.
     pub async fn scene(&self) -> Scene {
         Scene::set(self.clone()).await
+    }
+}
+
+struct WrongClock(i64);
+
+impl Clock for WrongClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(SystemClock.now().ms() + self.0)
     }
 }
 
