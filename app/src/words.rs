@@ -17,10 +17,14 @@ pub const DENY_PRESETS: [&str; 5] = [
     "Talk to me before you try this again.",
 ];
 
-pub const TOOLS: [(&str, &str); 3] = [
+/// Tools that a person may be asked about: those that always wait, then those that a site's policy can let wait.
+pub const TOOLS: [(&str, &str); 6] = [
     ("publish", "Publish"),
     ("rollback", "Roll back"),
     ("delete", "Delete"),
+    ("node-create", "Add a page"),
+    ("node-update", "Change a page"),
+    ("node-move", "Move a page"),
 ];
 
 /// A tool as a title says it; ids are for machines.
@@ -37,6 +41,9 @@ pub fn approve(tool: &str) -> &'static str {
         "publish" => "Approve publishing",
         "rollback" => "Approve rollback",
         "delete" => "Approve deletion",
+        "node-create" => "Approve the new page",
+        "node-update" => "Approve the change",
+        "node-move" => "Approve the move",
         _ => "Approve",
     }
 }

@@ -21,6 +21,8 @@ pub const COOL_DOWN_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 pub struct Policy {
     pub default: Rule,
     pub tools: BTreeMap<String, Rule>,
+    /// Tools that change the draft and wait on this site as well. A policy gates more tools, never fewer (CONTRACT §3).
+    pub extra_gated_tools: BTreeSet<String>,
 }
 
 /// What an approval of one tool takes.
@@ -82,6 +84,11 @@ impl Policy {
         self.tools.get(tool).unwrap_or(&self.default)
     }
 
+    /// Whether this site lets a tool wait that otherwise would not.
+    pub fn gates(&self, tool: &str) -> bool {
+        self.extra_gated_tools.contains(tool)
+    }
+
     fn rules(&self) -> impl Iterator<Item = (String, &Rule)> {
         let own = self
             .tools
@@ -90,17 +97,34 @@ impl Policy {
         std::iter::once(("/default".to_owned(), &self.default)).chain(own)
     }
 
-    /// What is wrong with it by itself: where, as a JSON Pointer, and what. `gated` names the tools that can wait at all.
-    pub fn faults(&self, gated: &[&str]) -> Vec<(String, String)> {
+    /// What is wrong with it by itself: where, as a JSON Pointer, and what. `gated` names the tools that always wait, `drafts`
+    /// those that a site may let wait.
+    pub fn faults(&self, gated: &[&str], drafts: &[&str]) -> Vec<(String, String)> {
+        let waits = |tool: &str| gated.contains(&tool) || self.gates(tool);
         let unknown = self
             .tools
             .keys()
-            .filter(|tool| !gated.contains(&tool.as_str()))
+            .filter(|tool| !waits(tool))
             .map(|tool| {
                 let known = gated.join(", ");
                 (
                     format!("/tools/{tool}"),
-                    format!("no such tool waits for approval; these do: {known}"),
+                    format!("no such tool waits for approval here; these do: {known}, and those among extraGatedTools"),
+                )
+            });
+        let not_drafts = self
+            .extra_gated_tools
+            .iter()
+            .enumerate()
+            .filter(|(_, tool)| !drafts.contains(&tool.as_str()))
+            .map(|(at, tool)| {
+                let known = drafts.join(", ");
+                (
+                    format!("/extraGatedTools/{at}"),
+                    format!(
+                        "“{}” cannot be gated by a site; these can: {known}",
+                        tool.escape_debug()
+                    ),
                 )
             });
         let inside = self.rules().flat_map(|(at, rule)| {
@@ -108,7 +132,7 @@ impl Policy {
                 .into_iter()
                 .map(move |(field, fault)| (format!("{at}/{field}"), fault))
         });
-        unknown.chain(inside).collect()
+        unknown.chain(not_drafts).chain(inside).collect()
     }
 
     /// The rules that nobody could satisfy, and why. `eligible` are those who may decide on the site; `askers` are the
@@ -311,16 +335,17 @@ mod tests {
     #[test]
     fn faults_say_where() {
         let policy: Policy = serde_json::from_str(
-            r#"{"default": {"approvers": 0}, "tools": {"site-list": {}, "publish": {"groups": ["a", "a"], "lifetimeSeconds": 1, "denialCoolDownSeconds": 99999999}, "delete": {"groups": ["A b"]}}}"#,
+            r#"{"extraGatedTools": ["node-move", "publish"], "default": {"approvers": 0}, "tools": {"site-list": {}, "node-move": {}, "publish": {"groups": ["a", "a"], "lifetimeSeconds": 1, "denialCoolDownSeconds": 99999999}, "delete": {"groups": ["A b"]}}}"#,
         )
         .unwrap();
         let at: Vec<String> = policy
-            .faults(&["publish", "delete"])
+            .faults(&["publish", "delete"], &["node-move"])
             .into_iter()
             .map(|(at, _)| at)
             .collect();
         let wanted = [
             "/tools/site-list",
+            "/extraGatedTools/1",
             "/default/approvers",
             "/tools/delete/groups",
             "/tools/publish/groups",
@@ -328,7 +353,7 @@ mod tests {
             "/tools/publish/denialCoolDownSeconds",
         ];
         assert_eq!(at, wanted);
-        assert_eq!(Policy::default().faults(&[]), []);
+        assert_eq!(Policy::default().faults(&[], &[]), []);
     }
 
     #[test]

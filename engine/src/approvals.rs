@@ -19,7 +19,7 @@ use crate::{
         Fail, Tx, agents as agents_sql,
         approvals::{self as sql, CallKey, CallerKey, NewApproval, Stored},
     },
-    tools::{Gated, Tool},
+    tools::{Gatable, Tool},
 };
 use cloudhal_domain::{
     answer::{Answer, Pending},
@@ -42,7 +42,7 @@ pub async fn request(
     engine: &Engine,
     caller: &Caller,
     tool: &Tool,
-    gated: Arc<dyn Gated>,
+    gated: Arc<dyn Gatable>,
     arguments: Value,
     reason: Option<String>,
 ) -> Result<Answer, Refusal> {
@@ -101,7 +101,7 @@ struct Filing {
     caller: Caller,
     tool: &'static str,
     tool_version: String,
-    gated: Arc<dyn Gated>,
+    gated: Arc<dyn Gatable>,
     site: SiteId,
     args_hash: Digest,
     arguments: Value,
@@ -128,7 +128,7 @@ impl Filing {
         if let Some(open) = sql::open_for(tx.sql(), call, now).await? {
             return Ok((open, state_hash));
         }
-        let rule = policies::of_site(tx.sql(), self.site.as_str()).await?;
+        let rule = policies::of_row(site.row())?;
         let rule = rule.rule(self.tool);
         if let Some(cool_down) = rule.denial_cool_down() {
             self.refuse_in_cool_down(tx, call, cool_down, now).await?;
@@ -136,7 +136,7 @@ impl Filing {
         self.check_caps(tx, now).await?;
         let card = self
             .gated
-            .card(tx.sql(), site.row(), self.caller.asker(), &self.arguments)
+            .card(tx, &site, self.caller.asker(), &self.arguments)
             .await?;
         let card_text = canonical::text(
             &serde_json::to_value(&card)

@@ -1,6 +1,7 @@
 //! The gate: an agent's call from arrival to answer. Read this first.
 //!
-//! Without an approval id a call that reads or drafts runs, and a gated one becomes a request that waits. With an id nothing of
+//! Without an approval id a call that reads or drafts runs, and a gated one becomes a request that waits, as does a draft tool
+//! where the site's policy says so. With an id nothing of
 //! the new request is ever run: the record is found, compared with the call, and redeemed, in the order of CONTRACT §5.
 
 use crate::{
@@ -8,6 +9,7 @@ use crate::{
     agents::Caller,
     approvals::{self, Redeem},
     journal::{self, Entry},
+    policies,
     sites::LockedSite,
     store::{Fail, agents as agents_sql, approvals::Stored},
     tools::{self, Draft, Run, Tool},
@@ -59,19 +61,18 @@ async fn answer(engine: &Engine, caller: &Caller, request: CallRequest) -> Resul
     let arguments = tool.parse(arguments)?;
     match &tool.run {
         Run::Read(read) => Ok(Answer::ok(read.run(engine, caller, arguments).await?)),
-        Run::Draft(draft) => Ok(Answer::ok(
-            run_draft(engine, caller, draft.clone(), arguments).await?,
-        )),
+        Run::Draft(draft) => {
+            match run_draft(engine, caller, tool, draft.clone(), arguments.clone()).await? {
+                Drafted::Done(data) => Ok(Answer::ok(data)),
+                Drafted::Waits => {
+                    let reason = request.reason.or(reason);
+                    approvals::request(engine, caller, tool, draft.clone(), arguments, reason).await
+                }
+            }
+        }
         Run::Gated(gated) => {
-            approvals::request(
-                engine,
-                caller,
-                tool,
-                gated.clone(),
-                arguments,
-                request.reason.or(reason),
-            )
-            .await
+            let reason = request.reason.or(reason);
+            approvals::request(engine, caller, tool, gated.clone(), arguments, reason).await
         }
         Run::Resume => tools::approvals::resume(engine, caller, arguments).await,
     }
@@ -159,10 +160,10 @@ async fn redeem(
     if approval.standing(engine.now()) == Status::Pending {
         return Ok(approvals::pending_answer(engine, approval, false));
     }
-    let Run::Gated(gated) = &tool.run else {
+    let Some(gatable) = tool.run.gatable() else {
         return Err(mismatch(&stored));
     };
-    match approvals::redeem(engine, caller, tool, gated.clone(), &stored).await? {
+    match approvals::redeem(engine, caller, tool, gatable, &stored).await? {
         Redeem::Ran(receipt) => fresh_result(&receipt),
         Redeem::Lost => explain(engine, caller, &approval.id).await,
     }
@@ -229,10 +230,10 @@ fn result(receipt: &Receipt, replayed: bool) -> Result<Answer, Refusal> {
     }
 }
 
-/// `reason` stands among a gated tool's arguments but is never part of the call.
+/// `reason` stands among the arguments of what can wait, but is never part of the call.
 fn without_reason(tool: &Tool, mut arguments: Value) -> (Value, Option<String>) {
     let reason = match (&tool.run, &mut arguments) {
-        (Run::Gated(_), Value::Object(map)) => match map.get("reason") {
+        (Run::Gated(_) | Run::Draft(_), Value::Object(map)) => match map.get("reason") {
             Some(Value::String(_)) => map.remove("reason"),
             _ => None,
         },
@@ -244,25 +245,35 @@ fn without_reason(tool: &Tool, mut arguments: Value) -> (Value, Option<String>) 
     )
 }
 
+enum Drafted {
+    Done(Value),
+    /// The site's policy lets the tool wait; nothing was done.
+    Waits,
+}
+
 /// A draft tool: the site is locked, changed, and its state moved, in one unit.
 async fn run_draft(
     engine: &Engine,
     caller: &Caller,
+    tool: &Tool,
     draft: Arc<dyn Draft>,
     arguments: Value,
-) -> Result<Value, Refusal> {
+) -> Result<Drafted, Refusal> {
     let site = draft.site(&arguments)?;
     caller.site(engine, &site).await?;
-    let (by, agent) = (caller.author(), caller.id().to_owned());
+    let (by, agent, tool) = (caller.author(), caller.id().to_owned(), tool.spec.id);
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
             let mut locked = LockedSite::expect(tx, &site).await?;
             if !agents_sql::has_site(tx.sql(), &agent, site.as_str()).await? {
                 return Err(Fail::from(Refusal::not_found("site")));
             }
-            let out = draft.run(tx, &mut locked, &by, arguments).await?;
+            if policies::of_row(locked.row())?.gates(tool) {
+                return Ok(Drafted::Waits);
+            }
+            let out = draft.change(tx, &mut locked, &by, arguments).await?;
             locked.finish(tx, &by).await?;
-            Ok(out)
+            Ok(Drafted::Done(out))
         })
     });
     Ok(unit.await?)

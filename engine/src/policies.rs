@@ -6,7 +6,7 @@ use crate::{
     journal::{self, Entry},
     people::{self, Person},
     sites::LockedSite,
-    store::{Connection, Fail, StoreError, policies as sql},
+    store::{Connection, Fail, StoreError, policies as sql, sites::SiteRow},
     tools::Run,
 };
 use cloudhal_domain::{
@@ -44,7 +44,9 @@ pub async fn set(
     }
     let policy: Policy =
         serde_json::from_value(policy).map_err(|e| refuse(&[(String::new(), e.to_string())]))?;
-    let faults = policy.faults(&gated_tools(engine));
+    let gated = tools(engine, |run| matches!(run, Run::Gated(_)));
+    let drafts = tools(engine, |run| matches!(run, Run::Draft(_)));
+    let faults = policy.faults(&gated, &drafts);
     if !faults.is_empty() {
         return Err(refuse(&faults));
     }
@@ -120,22 +122,27 @@ fn refuse(faults: &[(String, String)]) -> Refusal {
     .with("faults", listed)
 }
 
-fn gated_tools(engine: &Engine) -> Vec<&'static str> {
-    engine
-        .tools()
-        .all()
-        .iter()
-        .filter(|tool| matches!(tool.run, Run::Gated(_)))
+fn tools(engine: &Engine, which: fn(&Run) -> bool) -> Vec<&'static str> {
+    let all = engine.tools().all().iter();
+    all.filter(|tool| which(&tool.run))
         .map(|tool| tool.spec.id)
         .collect()
 }
 
 pub(crate) async fn of_site(db: &mut Connection, site: &str) -> Result<Policy, StoreError> {
-    let text = sql::policy(db, site).await?.unwrap_or_default();
+    read(site, &sql::policy(db, site).await?.unwrap_or_default())
+}
+
+/// The policy of a site that was read, or locked, just now.
+pub(crate) fn of_row(row: &SiteRow) -> Result<Policy, StoreError> {
+    read(&row.id, &row.policy)
+}
+
+fn read(site: &str, text: &str) -> Result<Policy, StoreError> {
     if text.is_empty() {
         return Ok(Policy::default());
     }
-    serde_json::from_str(&text).map_err(|e| {
+    serde_json::from_str(text).map_err(|e| {
         StoreError::Unsuitable(format!("the policy of site {site} does not read: {e}"))
     })
 }

@@ -206,7 +206,7 @@ async fn load_lanes(tx: &mut Tx, site: &str) -> Result<Lanes, Fail> {
 }
 
 /// What a node holds, apart from who it is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Content {
     /// Empty at the top.
     pub parent: String,
@@ -254,6 +254,28 @@ impl Content {
             body: row.body,
             fields,
         })
+    }
+
+    /// The revision that a node would get, for looking at before there is one.
+    pub(crate) fn as_revision(&self, site: &SiteId, node: &NodeId, rev: i64) -> RevisionRow {
+        RevisionRow {
+            node_id: node.as_str().to_owned(),
+            rev,
+            site_id: site.as_str().to_owned(),
+            parent: self.parent.clone(),
+            slug: self.slug.clone(),
+            kind: self.kind.clone(),
+            position: self.position,
+            title: self.title.clone(),
+            body: self.body.clone(),
+            fields: self.fields_text(),
+            hash: self.hash(),
+            removed: 0,
+            state_rev: 0,
+            created_at: 0,
+            author: String::new(),
+            author_name: String::new(),
+        }
     }
 
     fn check(&self) -> Result<(), Refusal> {

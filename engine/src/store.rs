@@ -17,6 +17,14 @@ macro_rules! held {
     };
 }
 
+/// PostgreSQL's own clock at this moment, in milliseconds; not the transaction's, which may have waited for a lock.
+macro_rules! shared_clock {
+    // Differs by necessity: SQLite has no clock that several nodes share.
+    () => {
+        "cast(extract(epoch from clock_timestamp()) * 1000 as bigint)"
+    };
+}
+
 mod error;
 mod migrate;
 mod writer;

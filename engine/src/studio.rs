@@ -326,7 +326,7 @@ async fn publish_card(
     }
     let mut db = engine.store().reader().await?;
     Ok(gated
-        .card(&mut db, site, asker, &json!({"site": site.id}))
+        .card_now(&mut db, site, asker, &json!({"site": site.id}))
         .await?)
 }
 

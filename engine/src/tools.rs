@@ -3,6 +3,7 @@
 
 pub(crate) mod approvals;
 mod delete;
+mod drafting;
 mod node_create;
 mod node_get;
 mod node_list;
@@ -19,7 +20,7 @@ use crate::{
     agents::Caller,
     authority::{Author, Authority},
     changes::Differences,
-    sites::LockedSite,
+    sites::{Content, LockedSite},
     store::{Connection, Fail, Tx, sites::SiteRow},
 };
 use async_trait::async_trait;
@@ -27,7 +28,7 @@ use cloudhal_domain::{
     canonical::Fault,
     card::{Asker, Card, CardSite},
     code::{Code, Refusal},
-    id::SiteId,
+    id::{NodeId, SiteId},
     tool::{Annotations, Effect, ToolSpec},
 };
 use jsonschema::error::ValidationErrorKind;
@@ -54,16 +55,24 @@ pub trait ReadTool: Describe {
     async fn run(engine: &Engine, caller: &Caller, args: Self::Args) -> Result<Value, Refusal>;
 }
 
-/// Changes the draft of one site, under its lock.
-#[async_trait]
+/// Changes one node of a site's draft, or adds one. A site may let it wait for a person like a gated tool.
 pub trait DraftTool: Describe {
+    /// How the sentence of its card begins: "Change".
+    const VERB: &'static str;
     fn site(args: &Self::Args) -> &SiteId;
-    async fn run(
-        tx: &mut Tx,
-        site: &mut LockedSite,
-        by: &Author,
-        args: Self::Args,
-    ) -> Result<Value, Fail>;
+    /// The node that it changes; `None` where it adds one.
+    fn node(args: &Self::Args) -> Option<&NodeId>;
+    /// The revision that the caller looked at.
+    fn expected_rev(args: &Self::Args) -> Option<i64>;
+    /// What the node would hold, from what it holds now and nothing else: a page draws the same picture long after.
+    fn content(args: Self::Args, now: Option<Content>) -> Proposed;
+}
+
+/// What a draft tool wants a node to hold.
+pub struct Proposed {
+    pub content: Content,
+    /// After the last sibling, whatever place that is when it runs.
+    pub last: bool,
 }
 
 /// Changes what others rely on: a model's call waits for a person, who sees the card.
@@ -110,6 +119,17 @@ pub enum Run {
     Resume,
 }
 
+impl Run {
+    /// What can wait for a person: always, or where a site's policy says so.
+    pub fn gatable(&self) -> Option<Arc<dyn Gatable>> {
+        match self {
+            Self::Gated(gated) => Some(gated.clone()),
+            Self::Draft(draft) => Some(draft.clone()),
+            Self::Read(_) | Self::Resume => None,
+        }
+    }
+}
+
 impl Tool {
     /// Checks arguments and gives them the one form that is hashed, stored and run: validated, defaulted, nothing extra.
     pub fn parse(&self, arguments: Value) -> Result<Value, Refusal> {
@@ -134,20 +154,23 @@ impl Tool {
         })
     }
 
-    /// What clients see: a gated tool also takes `reason`, and over MCP `approvalId`; neither is ever hashed.
+    /// What clients see: a tool that can wait also takes `reason`, and over MCP `approvalId`; neither is ever hashed.
     pub fn schema_for_agents(&self, with_approval_id: bool) -> Value {
         let mut schema = self.spec.input_schema.clone();
-        if self.spec.effect == Effect::Gated
-            && let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut)
-        {
+        let where_it_waits = match self.spec.effect {
+            Effect::Gated => "",
+            Effect::Draft => " Only on a site whose policy lets this call wait.",
+            Effect::Read | Effect::Approvals => return schema,
+        };
+        if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
             properties.insert(
                 "reason".into(),
-                json!({"type": "string", "maxLength": cloudhal_domain::limits::REASON_CHARS_MAX, "description": "Why you ask, in your own words, for the person who decides. Shown last and labelled as yours."}),
+                json!({"type": "string", "maxLength": cloudhal_domain::limits::REASON_CHARS_MAX, "description": format!("Why you ask, in your own words, for the person who decides. Shown last and labelled as yours.{where_it_waits}")}),
             );
             if with_approval_id {
                 properties.insert(
                     "approvalId".into(),
-                    json!({"type": "string", "description": "The id from an approval_pending answer. Repeat the call with exactly the same arguments and this id once a person approved."}),
+                    json!({"type": "string", "description": format!("The id from an approval_pending answer. Repeat the call with exactly the same arguments and this id once a person approved.{where_it_waits}")}),
                 );
             }
         }
@@ -360,41 +383,90 @@ impl<T: ReadTool> Read for Erased<T> {
     }
 }
 
+/// A call that can wait for a person.
+#[async_trait]
+pub trait Gatable: Send + Sync {
+    fn site(&self, args: &Value) -> Result<SiteId, Refusal>;
+    /// What would happen, under the site's lock. Refuses what could not run anyway, and changes nothing.
+    async fn card(
+        &self,
+        tx: &mut Tx,
+        site: &LockedSite,
+        asker: Asker,
+        args: &Value,
+    ) -> Result<Card, Fail>;
+    async fn run(
+        &self,
+        tx: &mut Tx,
+        site: &mut LockedSite,
+        authority: &Authority,
+        args: Value,
+    ) -> Result<Value, Fail>;
+}
+
 /// [`DraftTool`] without its argument type.
 #[async_trait]
-pub trait Draft: Send + Sync {
-    fn site(&self, args: &Value) -> Result<SiteId, Refusal>;
-    async fn run(
+pub trait Draft: Gatable {
+    /// Runs it where the site does not let it wait.
+    async fn change(
         &self,
         tx: &mut Tx,
         site: &mut LockedSite,
         by: &Author,
         args: Value,
     ) -> Result<Value, Fail>;
+    fn content(&self, args: Value, now: Option<Content>) -> Result<Content, Refusal>;
 }
 
 #[async_trait]
-impl<T: DraftTool> Draft for ErasedDraft<T> {
+impl<T: DraftTool> Gatable for ErasedDraft<T> {
     fn site(&self, args: &Value) -> Result<SiteId, Refusal> {
         Ok(T::site(&typed(args.clone())?).clone())
+    }
+
+    async fn card(
+        &self,
+        tx: &mut Tx,
+        site: &LockedSite,
+        asker: Asker,
+        args: &Value,
+    ) -> Result<Card, Fail> {
+        drafting::card::<T>(tx, site, asker, typed(args.clone())?).await
     }
 
     async fn run(
         &self,
         tx: &mut Tx,
         site: &mut LockedSite,
+        authority: &Authority,
+        args: Value,
+    ) -> Result<Value, Fail> {
+        drafting::run::<T>(tx, site, authority.author(), typed(args)?).await
+    }
+}
+
+#[async_trait]
+impl<T: DraftTool> Draft for ErasedDraft<T> {
+    async fn change(
+        &self,
+        tx: &mut Tx,
+        site: &mut LockedSite,
         by: &Author,
         args: Value,
     ) -> Result<Value, Fail> {
-        T::run(tx, site, by, typed(args)?).await
+        drafting::run::<T>(tx, site, by, typed(args)?).await
+    }
+
+    fn content(&self, args: Value, now: Option<Content>) -> Result<Content, Refusal> {
+        Ok(T::content(typed(args)?, now).content)
     }
 }
 
 /// [`GatedTool`] without its argument type.
 #[async_trait]
-pub trait Gated: Send + Sync {
-    fn site(&self, args: &Value) -> Result<SiteId, Refusal>;
-    async fn card(
+pub trait Gated: Gatable {
+    /// The card from a reader's connection, for a person who is about to act.
+    async fn card_now(
         &self,
         db: &mut Connection,
         site: &SiteRow,
@@ -407,22 +479,38 @@ pub trait Gated: Send + Sync {
         site: &CardSite,
         args: &Value,
     ) -> Result<Differences, Fail>;
+}
+
+#[async_trait]
+impl<T: GatedTool> Gatable for ErasedGated<T> {
+    fn site(&self, args: &Value) -> Result<SiteId, Refusal> {
+        Ok(T::site(&typed(args.clone())?).clone())
+    }
+
+    async fn card(
+        &self,
+        tx: &mut Tx,
+        site: &LockedSite,
+        asker: Asker,
+        args: &Value,
+    ) -> Result<Card, Fail> {
+        T::card(tx.sql(), site.row(), asker, &typed(args.clone())?).await
+    }
+
     async fn run(
         &self,
         tx: &mut Tx,
         site: &mut LockedSite,
         authority: &Authority,
         args: Value,
-    ) -> Result<Value, Fail>;
+    ) -> Result<Value, Fail> {
+        T::run(tx, site, authority, typed(args)?).await
+    }
 }
 
 #[async_trait]
 impl<T: GatedTool> Gated for ErasedGated<T> {
-    fn site(&self, args: &Value) -> Result<SiteId, Refusal> {
-        Ok(T::site(&typed(args.clone())?).clone())
-    }
-
-    async fn card(
+    async fn card_now(
         &self,
         db: &mut Connection,
         site: &SiteRow,
@@ -439,16 +527,6 @@ impl<T: GatedTool> Gated for ErasedGated<T> {
         args: &Value,
     ) -> Result<Differences, Fail> {
         T::differences(db, site, &typed(args.clone())?).await
-    }
-
-    async fn run(
-        &self,
-        tx: &mut Tx,
-        site: &mut LockedSite,
-        authority: &Authority,
-        args: Value,
-    ) -> Result<Value, Fail> {
-        T::run(tx, site, authority, typed(args)?).await
     }
 }
 

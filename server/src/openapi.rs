@@ -55,7 +55,7 @@ fn call(tool: &Tool) -> Value {
     operation["description"] = tool.spec.description.into();
     operation["requestBody"] =
         json!({"required": true, "content": {"application/json": {"schema": body}}});
-    if tool.spec.effect == cloudhal_domain::tool::Effect::Gated {
+    if tool.run.gatable().is_some() {
         operation["responses"]["202"] =
             json!({"description": "Waits for a person; nothing has run"});
     }
@@ -107,7 +107,7 @@ fn people() -> Map<String, Value> {
         "studioOnly": {"type": "boolean", "default": false},
         "denialCoolDownSeconds": {"type": "integer", "minimum": 0, "maximum": policy::COOL_DOWN_MAX.as_secs(), "default": 0},
     }});
-    let rules = json!({"type": "object", "additionalProperties": false, "properties": {"default": rule, "tools": {"type": "object", "additionalProperties": rule}}});
+    let rules = json!({"type": "object", "additionalProperties": false, "properties": {"default": rule, "tools": {"type": "object", "additionalProperties": rule}, "extraGatedTools": {"type": "array", "items": {"type": "string"}, "uniqueItems": true}}});
     paths.insert("/api/sites/{site}/policy".into(), json!({"parameters": [site()], "get": operation("getPolicy", "What approvals of a site take", &["session"], rules.clone()), "put": put("setPolicy", "Set what approvals of a site take", rules)}));
     let membership = json!({"type": "object", "additionalProperties": false, "required": ["role"], "properties": {"role": {"enum": ["viewer", "editor", "approver", "owner", null]}, "groups": {"type": "array", "items": {"type": "string"}}}});
     paths.insert("/api/sites/{site}/members".into(), json!({"parameters": [site()], "get": operation("listMembers", "Who belongs to a site", &["session"], json!({"type": "object"}))}));

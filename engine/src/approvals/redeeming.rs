@@ -20,7 +20,7 @@ use crate::{
         approvals::{self as sql, CallKey, Stored},
         people as people_sql,
     },
-    tools::{Gated, Tool},
+    tools::{Gatable, Tool},
 };
 use cloudhal_domain::{
     approval::{Approval, Outcome, Receipt, Status, VoidCause},
@@ -43,7 +43,7 @@ pub async fn redeem(
     engine: &Engine,
     caller: &Caller,
     tool: &Tool,
-    gated: Arc<dyn Gated>,
+    gated: Arc<dyn Gatable>,
     stored: &Stored,
 ) -> Result<Redeem, Refusal> {
     let spending = Spending {
@@ -65,7 +65,7 @@ struct Spending {
     caller: Caller,
     tool: &'static str,
     tool_version: String,
-    gated: Arc<dyn Gated>,
+    gated: Arc<dyn Gatable>,
     approval: Approval,
 }
 
@@ -221,11 +221,11 @@ impl Spending {
     }
 }
 
-/// Runs a gated effect so that its own refusal undoes its own writes and nothing else.
+/// Runs an effect so that its own refusal undoes its own writes and nothing else.
 pub(crate) async fn run_effect(
     tx: &mut Tx,
     site: &mut LockedSite,
-    gated: &dyn Gated,
+    gated: &dyn Gatable,
     authority: &Authority,
     arguments: Value,
     now: Timestamp,

@@ -54,6 +54,7 @@ pub async fn create_site(
         state_hash: state::digest(&id, &lanes, None, 0, 1).as_str().to_owned(),
         created_at: engine.now().ms(),
         deleted_at: None,
+        policy: String::new(),
         id: id.clone(),
     };
     let (owner, now) = (owner.cloned(), engine.now());

@@ -21,11 +21,13 @@ pub struct SiteRow {
     pub state_hash: String,
     pub created_at: i64,
     pub deleted_at: Option<i64>,
+    /// Canonical JSON; empty where none was ever set.
+    pub policy: String,
 }
 
 macro_rules! columns {
-    ($before:literal, $after:literal) => {
-        concat!($before, " id, slug, title, description, settings_rev, live_version, next_version, state_rev, node_count, state_hash, created_at, deleted_at ", $after)
+    ($before:expr, $after:expr) => {
+        concat!($before, " id, slug, title, description, settings_rev, live_version, next_version, state_rev, node_count, state_hash, created_at, deleted_at, policy ", $after)
     };
 }
 
@@ -39,7 +41,7 @@ pub async fn lock(tx: &mut Tx, id: &SiteId) -> Result<Option<(SiteRow, Timestamp
         ),
         Backend::Postgres => columns!(
             "update sites set state_rev = state_rev where id = $1 and deleted_at is null returning",
-            ", cast(extract(epoch from clock_timestamp()) * 1000 as bigint) as clock"
+            concat!(", ", shared_clock!(), " as clock")
         ),
     };
     let row = sqlx::query(sql)

@@ -23,9 +23,7 @@ pub struct Tx {
     hints: Vec<Event>,
 }
 
-/// The database's own clock. Not the transaction's: a unit may have waited for its lock.
-pub(super) const SHARED_CLOCK: &str =
-    "select cast(extract(epoch from clock_timestamp()) * 1000 as bigint)";
+pub(super) const SHARED_CLOCK: &str = concat!("select ", shared_clock!());
 
 impl Tx {
     pub(crate) fn sql(&mut self) -> &mut Connection {

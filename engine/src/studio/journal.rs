@@ -100,6 +100,9 @@ fn journal_sentence(kind: &str, body: &Value) -> String {
         "publish" => "publish the site".to_owned(),
         "rollback" => "roll the site back".to_owned(),
         "delete" => "delete".to_owned(),
+        "node-create" => "add a page".to_owned(),
+        "node-update" => "change a page".to_owned(),
+        "node-move" => "move a page".to_owned(),
         other => format!("call {other}"),
     };
     match kind {

@@ -5,6 +5,7 @@ use crate::{
     Engine, approvals, changes as describing,
     people::{self, Person},
     policies,
+    sites::Content,
     store::{
         approvals as approvals_sql, journal as journal_sql,
         nodes::{self as nodes_sql, RevisionRow as StoredRevision},
@@ -15,7 +16,7 @@ use crate::{
 use cloudhal_domain::{
     approval::{Approval, Status},
     canonical,
-    card::RevisionRef,
+    card::{NodeChange, RevisionRef},
     code::{Code, Refusal},
     id::{ApprovalId, NodeId},
     limits, link,
@@ -85,20 +86,8 @@ async fn diffs(engine: &Engine, approval: &Approval) -> Result<Vec<NodeDiff>, Re
     };
     let mut diffs = Vec::new();
     for change in &all.nodes {
-        let old = revision(
-            engine,
-            approval.site.as_str(),
-            &change.node,
-            change.before.as_ref(),
-        )
-        .await?;
-        let new = revision(
-            engine,
-            approval.site.as_str(),
-            &change.node,
-            change.after.as_ref(),
-        )
-        .await?;
+        let old = before(engine, approval, change).await?;
+        let new = after(engine, approval, change).await?;
         diffs.push(describing::node_diff(
             change.clone(),
             old.as_ref(),
@@ -108,18 +97,45 @@ async fn diffs(engine: &Engine, approval: &Approval) -> Result<Vec<NodeDiff>, Re
     Ok(diffs)
 }
 
+/// What a node held when the request was made.
+async fn before(
+    engine: &Engine,
+    approval: &Approval,
+    change: &NodeChange,
+) -> Result<Option<StoredRevision>, Refusal> {
+    revision(engine, approval, &change.node, change.before.as_ref()).await
+}
+
+/// What it would hold: a stored revision, or, where the request is for a change of the draft itself, that change on top of
+/// what was there before.
+async fn after(
+    engine: &Engine,
+    approval: &Approval,
+    change: &NodeChange,
+) -> Result<Option<StoredRevision>, Refusal> {
+    let (Some(side), Run::Draft(draft)) = (&change.after, &engine.tools().get(&approval.tool)?.run)
+    else {
+        return revision(engine, approval, &change.node, change.after.as_ref()).await;
+    };
+    let now = before(engine, approval, change).await?;
+    let now = now.map(Content::from_revision).transpose()?;
+    let content = draft.content(approval.arguments.clone(), now)?;
+    Ok(Some(content.as_revision(
+        &approval.site,
+        &change.node,
+        side.rev,
+    )))
+}
+
 async fn revision(
     engine: &Engine,
-    site: &str,
+    approval: &Approval,
     node: &NodeId,
     side: Option<&RevisionRef>,
 ) -> Result<Option<StoredRevision>, Refusal> {
-    match side {
-        Some(side) => {
-            Ok(nodes_sql::revision(engine.store().read(), site, node.as_str(), side.rev).await?)
-        }
-        None => Ok(None),
-    }
+    let Some(side) = side else { return Ok(None) };
+    let (db, site) = (engine.store().read(), approval.site.as_str());
+    Ok(nodes_sql::revision(db, site, node.as_str(), side.rev).await?)
 }
 
 /// The changes that a card does not list, a stretch at a time: drawn again from what never changes, and only if they are what
@@ -176,13 +192,11 @@ pub async fn preview(
         .as_ref()
         .and_then(|c| c.nodes.iter().find(|n| n.node == *node))
         .ok_or_else(|| Refusal::not_found("page"))?;
-    let reference = match side {
-        link::Side::Before => change.before.as_ref(),
-        link::Side::After => change.after.as_ref(),
+    let revision = match side {
+        link::Side::Before => before(engine, &approval, change).await?,
+        link::Side::After => after(engine, &approval, change).await?,
     };
-    let revision = revision(engine, approval.site.as_str(), node, reference)
-        .await?
-        .ok_or_else(|| Refusal::not_found("page"))?;
+    let revision = revision.ok_or_else(|| Refusal::not_found("page"))?;
     let site = sites_sql::by_id(engine.store().read(), &approval.site)
         .await?
         .ok_or_else(|| Refusal::not_found("site"))?;

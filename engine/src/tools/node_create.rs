@@ -1,20 +1,14 @@
 //! `node-create`: a new node in the draft.
 
-use super::{Describe, DraftTool, node_list::Node};
-use crate::{
-    authority::Author,
-    changes::path_of,
-    sites::{self, Content, LockedSite},
-    store::{Fail, Tx, nodes as sql},
-};
-use async_trait::async_trait;
+use super::{Describe, DraftTool, Proposed, node_list::Node};
+use crate::sites::Content;
 use cloudhal_domain::{
     id::{NodeId, SiteId},
     tool::Annotations,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 pub struct NodeCreate;
 
@@ -74,38 +68,34 @@ impl Describe for NodeCreate {
     const ANNOTATIONS: Annotations = Annotations::ADD;
 }
 
-#[async_trait]
 impl DraftTool for NodeCreate {
+    const VERB: &'static str = "Add";
+
     fn site(args: &Args) -> &SiteId {
         &args.site
     }
 
-    async fn run(
-        tx: &mut Tx,
-        site: &mut LockedSite,
-        by: &Author,
-        args: Args,
-    ) -> Result<Value, Fail> {
-        let parent = args
-            .parent
-            .as_ref()
-            .map(|p| p.as_str().to_owned())
-            .unwrap_or_default();
-        let position = match args.position {
-            Some(position) => position,
-            None => sites::next_position(tx, site, &parent).await?,
-        };
-        let content = Content {
-            parent,
-            slug: args.slug,
-            kind: args.kind.as_str().into(),
-            position,
-            title: args.title,
-            body: args.body,
-            fields: args.fields,
-        };
-        let row = sites::create_node(tx, site, by, content).await?;
-        let path = path_of(&sql::lineage(tx.sql(), &row.site_id, &row.id).await?);
-        Ok(json!(Node::new(row, path)))
+    fn node(_: &Args) -> Option<&NodeId> {
+        None
+    }
+
+    fn expected_rev(_: &Args) -> Option<i64> {
+        None
+    }
+
+    fn content(args: Args, _: Option<Content>) -> Proposed {
+        let parent = args.parent.as_ref();
+        Proposed {
+            content: Content {
+                parent: parent.map(|p| p.as_str().to_owned()).unwrap_or_default(),
+                slug: args.slug,
+                kind: args.kind.as_str().into(),
+                position: args.position.unwrap_or_default(),
+                title: args.title,
+                body: args.body,
+                fields: args.fields,
+            },
+            last: args.position.is_none(),
+        }
     }
 }

@@ -1,20 +1,13 @@
 //! `node-move`: another parent or another place among siblings, in the draft.
 
-use super::{Describe, DraftTool, node_list::Node};
-use crate::{
-    authority::Author,
-    changes::path_of,
-    sites::{self, LockedSite},
-    store::{Fail, Tx, nodes as sql},
-};
-use async_trait::async_trait;
+use super::{Describe, DraftTool, Proposed, node_list::Node};
+use crate::sites::Content;
 use cloudhal_domain::{
     id::{NodeId, SiteId},
     tool::Annotations,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 pub struct NodeMove;
 
@@ -48,33 +41,32 @@ impl Describe for NodeMove {
     const ANNOTATIONS: Annotations = Annotations::CHANGE;
 }
 
-#[async_trait]
 impl DraftTool for NodeMove {
+    const VERB: &'static str = "Move";
+
     fn site(args: &Args) -> &SiteId {
         &args.site
     }
 
-    async fn run(
-        tx: &mut Tx,
-        site: &mut LockedSite,
-        by: &Author,
-        args: Args,
-    ) -> Result<Value, Fail> {
-        let (row, old) = sites::read_node(tx, site, &args.node).await?;
-        sites::check_rev(&row, args.expected_rev)?;
-        let mut content = old.clone();
-        if let Some(parent) = &args.parent {
-            content.parent = parent.as_str().to_owned();
+    fn node(args: &Args) -> Option<&NodeId> {
+        Some(&args.node)
+    }
+
+    fn expected_rev(args: &Args) -> Option<i64> {
+        args.expected_rev
+    }
+
+    fn content(args: Args, now: Option<Content>) -> Proposed {
+        let now = now.unwrap_or_default();
+        let parent = args.parent.as_ref();
+        let parent = parent.map_or_else(|| now.parent.clone(), |p| p.as_str().to_owned());
+        Proposed {
+            last: args.position.is_none() && parent != now.parent,
+            content: Content {
+                parent,
+                position: args.position.unwrap_or(now.position),
+                ..now
+            },
         }
-        content.position = match args.position {
-            Some(position) => position,
-            None if content.parent != old.parent => {
-                sites::next_position(tx, site, &content.parent).await?
-            }
-            None => old.position,
-        };
-        let row = sites::change_node(tx, site, by, row, &old, content).await?;
-        let path = path_of(&sql::lineage(tx.sql(), &row.site_id, &row.id).await?);
-        Ok(json!(Node::new(row, path)))
     }
 }

@@ -1,20 +1,14 @@
 //! `node-update`: new content for a node of the draft.
 
-use super::{Describe, DraftTool, node_list::Node};
-use crate::{
-    authority::Author,
-    changes::path_of,
-    sites::{self, LockedSite},
-    store::{Fail, Tx, nodes as sql},
-};
-use async_trait::async_trait;
+use super::{Describe, DraftTool, Proposed, node_list::Node};
+use crate::sites::Content;
 use cloudhal_domain::{
     id::{NodeId, SiteId},
     tool::Annotations,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 pub struct NodeUpdate;
 
@@ -54,35 +48,32 @@ impl Describe for NodeUpdate {
     const ANNOTATIONS: Annotations = Annotations::CHANGE;
 }
 
-#[async_trait]
 impl DraftTool for NodeUpdate {
+    const VERB: &'static str = "Change";
+
     fn site(args: &Args) -> &SiteId {
         &args.site
     }
 
-    async fn run(
-        tx: &mut Tx,
-        site: &mut LockedSite,
-        by: &Author,
-        args: Args,
-    ) -> Result<Value, Fail> {
-        let (row, old) = sites::read_node(tx, site, &args.node).await?;
-        sites::check_rev(&row, args.expected_rev)?;
-        let mut content = old.clone();
-        if let Some(title) = args.title {
-            content.title = title;
+    fn node(args: &Args) -> Option<&NodeId> {
+        Some(&args.node)
+    }
+
+    fn expected_rev(args: &Args) -> Option<i64> {
+        args.expected_rev
+    }
+
+    fn content(args: Args, now: Option<Content>) -> Proposed {
+        let now = now.unwrap_or_default();
+        Proposed {
+            content: Content {
+                title: args.title.unwrap_or(now.title),
+                slug: args.slug.unwrap_or(now.slug),
+                body: args.body.unwrap_or(now.body),
+                fields: args.fields.unwrap_or(now.fields),
+                ..now
+            },
+            last: false,
         }
-        if let Some(slug) = args.slug {
-            content.slug = slug;
-        }
-        if let Some(body) = args.body {
-            content.body = body;
-        }
-        if let Some(fields) = args.fields {
-            content.fields = fields;
-        }
-        let row = sites::change_node(tx, site, by, row, &old, content).await?;
-        let path = path_of(&sql::lineage(tx.sql(), &row.site_id, &row.id).await?);
-        Ok(json!(Node::new(row, path)))
     }
 }

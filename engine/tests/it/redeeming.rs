@@ -1,15 +1,14 @@
 //! Once (DESIGN §4, rule 6): through races, through failures of the effect and of the machinery.
 
 use crate::support::*;
-use cloudhal_domain::card::{Asker, Card, CardSite};
+use cloudhal_domain::card::{Asker, Card};
 use cloudhal_engine::{
     approvals,
     authority::Authority,
-    changes::Differences,
     gate::CallRequest,
     sites::LockedSite,
-    store::{Connection, Fail, Tx, sites::SiteRow},
-    tools::Gated,
+    store::{Fail, Tx},
+    tools::Gatable,
 };
 use std::sync::Arc;
 
@@ -282,28 +281,13 @@ async fn when_the_effect_fails_the_approval_is_spent_and_says_so(world: World) {
 struct PublishesAndRefuses;
 
 #[async_trait::async_trait]
-impl Gated for PublishesAndRefuses {
+impl Gatable for PublishesAndRefuses {
     fn site(&self, _: &Value) -> Result<SiteId, Refusal> {
         Err(Refusal::not_found("site"))
     }
 
-    async fn card(
-        &self,
-        _: &mut Connection,
-        _: &SiteRow,
-        _: Asker,
-        _: &Value,
-    ) -> Result<Card, Fail> {
+    async fn card(&self, _: &mut Tx, _: &LockedSite, _: Asker, _: &Value) -> Result<Card, Fail> {
         Err(Refusal::not_found("card").into())
-    }
-
-    async fn differences(
-        &self,
-        _: &mut Connection,
-        _: &CardSite,
-        _: &Value,
-    ) -> Result<Differences, Fail> {
-        Err(Refusal::not_found("list of changes").into())
     }
 
     async fn run(
