@@ -11,13 +11,13 @@ use crate::steps::heading;
 pub fn bench(arguments: &[String]) -> Result<()> {
     setup::everything()?;
     front::build(Mode::Release)?;
-    let postgres = Postgres::start()?;
+    let postgres = Postgres::durable()?;
     heading("Cycles, reads, edits");
     let mut cargo = run::cargo(&["bench", "-p", "cloudhal-server", "--bench", "cycle", "--"]);
     run::show(
         cargo
             .args(arguments)
-            .env("TEST_POSTGRES_URL", postgres.url()),
+            .env("BENCH_POSTGRES_URL", postgres.url()),
     )?;
     heading("What the browser loads");
     println!("{}", front::sizes(&front::site())?);

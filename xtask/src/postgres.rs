@@ -1,4 +1,4 @@
-//! A PostgreSQL that lives as long as a test run: its own folder, its own port, loopback only, no durability.
+//! A PostgreSQL that lives as long as a run: its own folder, its own port, loopback only; durable only where that is measured.
 
 use std::fs;
 use std::net::TcpListener;
@@ -23,8 +23,24 @@ pub struct Postgres {
     port: u16,
 }
 
+/// What a test does not wait for: it throws the data away.
+const NOT_DURABLE: [&str; 3] = [
+    "fsync=off",
+    "synchronous_commit=off",
+    "full_page_writes=off",
+];
+
 impl Postgres {
     pub fn start() -> Result<Self> {
+        Self::start_with(&NOT_DURABLE)
+    }
+
+    /// One that waits for its disk, as an operator's does.
+    pub fn durable() -> Result<Self> {
+        Self::start_with(&[])
+    }
+
+    fn start_with(settings: &[&str]) -> Result<Self> {
         let programs =
             programs().context("PostgreSQL is missing; `cargo xtask setup` says what to do")?;
         let account = Account::for_server()?;
@@ -51,7 +67,7 @@ impl Postgres {
             "postgres-initdb",
         )?;
         let port = free_port()?;
-        let server = start_server(&account, &programs, &data, port)?;
+        let server = start_server(&account, &programs, &data, port, settings)?;
         let mut postgres = Self {
             server,
             _folder: folder,
@@ -173,18 +189,21 @@ fn ids_of(accounts: &str, name: &str) -> Option<(u32, u32)> {
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-fn start_server(account: &Account, programs: &Path, data: &Path, port: u16) -> Result<Child> {
-    let settings = [
+fn start_server(
+    account: &Account,
+    programs: &Path,
+    data: &Path,
+    port: u16,
+    settings: &[&str],
+) -> Result<Child> {
+    let always = [
         "listen_addresses=127.0.0.1",
         "unix_socket_directories=",
         "max_connections=200",
-        "fsync=off",
-        "synchronous_commit=off",
-        "full_page_writes=off",
     ];
     let mut server = account.command(&programs.join("postgres"));
     server.arg("-D").arg(data).args(["-p", &port.to_string()]);
-    for setting in settings {
+    for setting in always.iter().chain(settings) {
         server.args(["-c", setting]);
     }
     let log = fs::File::create(server_log())?;
