@@ -164,30 +164,54 @@ async fn approver(db: &mut Connection, site: &str, person: String) -> Result<App
     })
 }
 
+/// An approver as far as a rule looks: groups are read only where it asks for some.
+async fn counted(
+    db: &mut Connection,
+    rule: &Rule,
+    site: &str,
+    person: String,
+) -> Result<Approver, StoreError> {
+    if rule.groups.is_empty() {
+        return Ok(Approver {
+            person: PersonId::new(person),
+            groups: Default::default(),
+        });
+    }
+    approver(db, site, person).await
+}
+
 /// A request measured against the policy as it is now.
 pub(crate) struct Measured {
     pub rule: Rule,
-    /// The person behind the request: the agent's owner, or whoever's own client asked.
+    /// The person behind the request, where it matters: the agent's owner, or whoever's own client asked.
     pub asker: Option<PersonId>,
     /// Those who approved and may still decide.
     approved: Vec<Approver>,
 }
 
 impl Measured {
-    pub async fn of(db: &mut Connection, approval: &Approval) -> Result<Self, StoreError> {
+    pub async fn of(
+        db: &mut Connection,
+        policy: &Policy,
+        approval: &Approval,
+    ) -> Result<Self, StoreError> {
         let site = approval.site.as_str();
-        let rule = of_site(db, site).await?.rule(&approval.tool).clone();
+        let rule = policy.rule(&approval.tool).clone();
         let asker = match approval.caller_kind {
+            CallerKind::Agent if !rule.require_distinct_approver => None,
             CallerKind::Agent => sql::owner_of_agent(db, &approval.caller_id).await?,
             CallerKind::Person => Some(approval.caller_id.clone()),
         };
-        let deciders = sql::deciders(db, site).await?;
+        let approvals = approval.decisions.iter();
+        let approvals = approvals.filter(|decision| decision.decision == Verdict::Approve);
+        let mut people: Vec<String> = approvals.map(|d| d.by.id.as_str().to_owned()).collect();
+        if !people.is_empty() {
+            let deciders = sql::deciders(db, site).await?;
+            people.retain(|person| deciders.contains(person));
+        }
         let mut approved = Vec::new();
-        for decision in &approval.decisions {
-            let person = decision.by.id.as_str();
-            if decision.decision == Verdict::Approve && deciders.iter().any(|id| id == person) {
-                approved.push(approver(db, site, person.to_owned()).await?);
-            }
+        for person in people {
+            approved.push(counted(db, &rule, site, person).await?);
         }
         Ok(Self {
             rule,
@@ -212,7 +236,7 @@ impl Measured {
         person: &PersonId,
     ) -> Result<Missing, StoreError> {
         let mut approved = self.approved.clone();
-        approved.push(approver(db, site, person.as_str().to_owned()).await?);
+        approved.push(counted(db, &self.rule, site, person.as_str().to_owned()).await?);
         Ok(self.rule.missing(&approved, self.asker.as_ref()))
     }
 }
@@ -226,7 +250,8 @@ pub(crate) async fn needs(
     if approval.state.status() != Status::Pending {
         return Ok(None);
     }
-    let measured = Measured::of(db, approval).await?;
+    let policy = of_site(db, approval.site.as_str()).await?;
+    let measured = Measured::of(db, &policy, approval).await?;
     let own = !measured.counts(looks);
     let rule = &measured.rule;
     if rule.approvers == 1 && rule.groups.is_empty() && !own {

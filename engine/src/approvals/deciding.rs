@@ -7,7 +7,7 @@ use crate::{
     clock::fresh_id,
     journal::{self, Entry},
     people,
-    policies::Measured,
+    policies::{self, Measured},
     signing,
     sites::{self, LockedSite, announce},
     store::{
@@ -105,7 +105,11 @@ impl Deciding {
             )
             .into());
         }
-        let measured = Measured::of(tx.sql(), &stored.approval).await?;
+        let policy = match &locked {
+            Some(locked) => policies::of_row(locked.row())?,
+            None => Default::default(),
+        };
+        let measured = Measured::of(tx.sql(), &policy, &stored.approval).await?;
         let becomes = match self.becomes(tx, &stored, &measured).await? {
             Ok(becomes) => becomes,
             Err(refusal) => return Ok(Err(refusal)),

@@ -12,7 +12,7 @@ use crate::{
     authority::{Author, Authority, Redeemed},
     clock::fresh_id,
     journal::{self, Entry},
-    policies::Measured,
+    policies::{self, Measured},
     signing,
     sites::{LockedSite, announce},
     store::{
@@ -93,7 +93,7 @@ impl Spending {
         if stored.approval.state.status() != Status::Approved {
             return Ok(Ok(Redeem::Lost));
         }
-        if let Some(cause) = self.another_time(tx, &stored).await? {
+        if let Some(cause) = self.another_time(&stored) {
             self.void(tx, cause, now).await?;
             return Ok(Ok(Redeem::Lost));
         }
@@ -101,7 +101,8 @@ impl Spending {
             return Ok(Err(self.not_genuine(tx, now).await?));
         }
         people_sql::hold_deciders(tx, &id).await?;
-        let measured = Measured::of(tx.sql(), &stored.approval).await?;
+        let policy = policies::of_row(site.row())?;
+        let measured = Measured::of(tx.sql(), &policy, &stored.approval).await?;
         if !measured.missing().is_nothing() {
             self.void(tx, VoidCause::AccessLost, now).await?;
             return Ok(Ok(Redeem::Lost));
@@ -150,14 +151,11 @@ impl Spending {
     }
 
     /// Whether the record is of another time: the tool is not what it was, or the database was restored since.
-    async fn another_time(&self, tx: &mut Tx, stored: &Stored) -> Result<Option<VoidCause>, Fail> {
+    fn another_time(&self, stored: &Stored) -> Option<VoidCause> {
         if stored.approval.tool_version != self.tool_version {
-            return Ok(Some(VoidCause::ToolChanged));
+            return Some(VoidCause::ToolChanged);
         }
-        if stored.epoch != sql::epoch(tx.sql()).await? {
-            return Ok(Some(VoidCause::Restored));
-        }
-        Ok(None)
+        (stored.epoch != stored.epoch_now).then_some(VoidCause::Restored)
     }
 
     async fn void(&self, tx: &mut Tx, cause: VoidCause, now: Timestamp) -> Result<(), Fail> {

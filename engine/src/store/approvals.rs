@@ -348,13 +348,6 @@ pub async fn cancel(
     Ok(done.rows_affected() == 1)
 }
 
-pub async fn epoch(db: impl Executor<'_, Database = Any>) -> Result<i64, StoreError> {
-    Ok(sqlx::query("select epoch from instance")
-        .fetch_one(db)
-        .await?
-        .try_get(0)?)
-}
-
 /// After a restore: what was asked or approved in the older epoch redeems no more (guide to security: A19).
 pub async fn next_epoch(tx: &mut Tx) -> Result<(), StoreError> {
     sqlx::query("update instance set epoch = epoch + 1")
@@ -401,6 +394,7 @@ struct ApprovalRow {
     card: String,
     seen_digest: String,
     epoch: i64,
+    epoch_now: i64,
     status: String,
     requested_at: i64,
     expires_at: i64,
@@ -413,6 +407,8 @@ struct ApprovalRow {
 pub struct Stored {
     pub approval: Approval,
     pub epoch: i64,
+    /// That of the database when the record was read.
+    pub epoch_now: i64,
     /// The card exactly as stored; the digest of what was seen is made from these bytes.
     pub card_text: String,
     pub decisions: Vec<DecisionRow>,
@@ -434,7 +430,7 @@ impl Stored {
 }
 
 const SELECT: &str = "select id, site_id, tool, tool_version, arguments, args_hash, state_hash, state_rev, caller_kind, caller_id, surface, conversation, reason, card,
-    seen_digest, epoch, status, requested_at, expires_at, changed_at, void_cause from approvals where id = $1";
+    seen_digest, epoch, (select i.epoch from instance i) as epoch_now, status, requested_at, expires_at, changed_at, void_cause from approvals where id = $1";
 
 pub async fn get(pool: &AnyPool, id: &ApprovalId) -> Result<Option<Stored>, StoreError> {
     let mut connection = pool.acquire().await?;
@@ -540,6 +536,7 @@ fn stored(
     Ok(Stored {
         approval,
         epoch: row.epoch,
+        epoch_now: row.epoch_now,
         card_text: row.card,
         decisions,
     })
