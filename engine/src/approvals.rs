@@ -131,7 +131,7 @@ impl Filing {
         let rule = policies::of_row(site.row())?;
         let rule = rule.rule(self.tool);
         if let Some(cool_down) = rule.denial_cool_down() {
-            self.refuse_in_cool_down(tx, call, cool_down, now).await?;
+            refuse_denied_since(tx, call, now.minus(cool_down), cool_down).await?;
         }
         self.check_caps(tx, now).await?;
         let card = self
@@ -201,34 +201,6 @@ impl Filing {
         ))
     }
 
-    /// A denial of the same call on the same state stands for a while, whichever door the caller comes by.
-    async fn refuse_in_cool_down(
-        &self,
-        tx: &mut Tx,
-        call: CallKey<'_>,
-        cool_down: Duration,
-        now: Timestamp,
-    ) -> Result<(), Fail> {
-        let Some(id) = sql::denied_since(tx, call, now.minus(cool_down)).await? else {
-            return Ok(());
-        };
-        let denied = sql::get_now(tx, &ApprovalId::new(id)).await?;
-        let Some((at, refusal)) = denied.and_then(|stored| match stored.approval.state {
-            State::Denied { at, .. } => Some((at, closed_answer(&stored.approval, now)?)),
-            _ => None,
-        }) else {
-            return Ok(());
-        };
-        let until = at.plus(cool_down);
-        let message = format!(
-            "{} The same call on the same state is refused until {until}.",
-            refusal.message
-        );
-        Err(Refusal { message, ..refusal }
-            .with("refusedUntil", until.to_string())
-            .into())
-    }
-
     /// Attention is what a flood spends (DESIGN §4, rule 7).
     async fn check_caps(&self, tx: &mut Tx, now: Timestamp) -> Result<(), Fail> {
         let settings = self.engine.settings();
@@ -248,6 +220,33 @@ impl Filing {
         }
         Ok(())
     }
+}
+
+/// A denial of the same call on the same state stands for a while, whichever door the caller comes by.
+async fn refuse_denied_since(
+    tx: &mut Tx,
+    call: CallKey<'_>,
+    since: Timestamp,
+    cool_down: Duration,
+) -> Result<(), Fail> {
+    let Some(id) = sql::denied_since(tx, call, since).await? else {
+        return Ok(());
+    };
+    let denied = sql::get_now(tx, &ApprovalId::new(id)).await?;
+    let Some((at, refusal)) = denied.and_then(|stored| match stored.approval.state {
+        State::Denied { at, .. } => Some((at, closed_answer(&stored.approval, at)?)),
+        _ => None,
+    }) else {
+        return Ok(());
+    };
+    let until = at.plus(cool_down);
+    let message = format!(
+        "{} The same call on the same state is refused until {until}.",
+        refusal.message
+    );
+    Err(Refusal { message, ..refusal }
+        .with("refusedUntil", until.to_string())
+        .into())
 }
 
 fn key_of(caller: &Caller) -> CallerKey<'_> {

@@ -5,7 +5,7 @@
 //! is the verdict · 4 the effect, from the arguments that were verified, in a part of its own · 5 receipt · 6 journal · 7 the
 //! site's new state, which voids every other request · COMMIT. A failure of the domain undoes 4 alone and the receipt says so; any other undoes everything.
 
-use super::key_of;
+use super::{key_of, refuse_denied_since};
 use crate::{
     Engine,
     agents::{self, Caller},
@@ -23,7 +23,7 @@ use crate::{
     tools::{Gatable, Tool},
 };
 use cloudhal_domain::{
-    approval::{Approval, Outcome, Receipt, Status, VoidCause},
+    approval::{Approval, Outcome, Receipt, State, Status, VoidCause},
     canonical,
     code::{Code, Refusal},
     time::Timestamp,
@@ -117,6 +117,13 @@ impl Spending {
             args_hash: &self.approval.args_hash,
             state_hash: &state_hash,
         };
+        if let (Some(cool_down), State::Approved { at }) =
+            (measured.rule.denial_cool_down(), &stored.approval.state)
+        {
+            // An approval that came after the denial took it back.
+            let since = now.minus(cool_down).max(*at);
+            refuse_denied_since(tx, call, since, cool_down).await?;
+        }
         if !sql::redeem(tx, &id, call, &receipt_id, now).await? {
             return Ok(Ok(Redeem::Lost));
         }

@@ -11,6 +11,7 @@ mod support;
 
 mod story;
 
+mod extra_gates;
 mod order;
 mod policy;
 
