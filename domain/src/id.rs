@@ -34,4 +34,8 @@ ids! {
     SiteId
     /// One page, collection or entry; never reused, so an edit and its revert cannot look like no change.
     NodeId
+    /// One destination of a site's webhooks.
+    WebhookId
+    /// One event on its way to one destination; the same over all its tries, and what a receiver tells repeats by.
+    DeliveryId
 }

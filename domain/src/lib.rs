@@ -31,3 +31,4 @@ pub mod link;
 pub mod odd;
 pub mod origin;
 pub mod view;
+pub mod webhook;

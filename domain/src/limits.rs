@@ -23,6 +23,15 @@ pub const CARD_NODES_MAX: usize = 200;
 pub const PAGE_ITEMS_DEFAULT: i64 = 50;
 pub const PAGE_ITEMS_MAX: i64 = 200;
 
+pub const WEBHOOKS_PER_SITE_MAX: usize = 10;
+pub const WEBHOOK_URL_BYTES_MAX: usize = 2048;
+/// One try, from the look-up of the name to the end of the answer.
+pub const WEBHOOK_TRY: Duration = Duration::from_secs(5);
+pub const WEBHOOK_ANSWER_BYTES_MAX: usize = 64 * 1024;
+pub const WEBHOOK_TRIES_MAX: i64 = 10;
+/// How long the secret before the last signs as well.
+pub const WEBHOOK_OLD_SECRET: Duration = Duration::from_secs(24 * 3600);
+
 pub const SESSION_IDLE: Duration = Duration::from_secs(30 * 60);
 pub const SESSION_ABSOLUTE: Duration = Duration::from_secs(12 * 3600);
 pub const SIGN_IN_LINK_TTL: Duration = Duration::from_secs(24 * 3600);

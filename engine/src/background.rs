@@ -1,4 +1,5 @@
-//! What runs beside the requests, on every node, without a leader: expiry, sweeping, and hearing of other nodes' commits.
+//! What runs beside the requests, on every node, without a leader: expiry, sweeping, delivering, and hearing of other nodes'
+//! commits.
 
 use crate::{
     Engine,
@@ -6,8 +7,9 @@ use crate::{
     clock::fresh_id,
     journal::{self, Entry},
     live::Event,
+    outbox,
     sites::{self, LockedSite},
-    store::{Backend, Fail, StoreError, Tx, approvals as sql, events},
+    store::{Backend, Fail, StoreError, Tx, approvals as sql, events, webhooks as webhooks_sql},
 };
 use cloudhal_domain::{
     code::Refusal,
@@ -23,18 +25,27 @@ const SWEEP_EVERY: Duration = Duration::from_secs(15);
 const POLL_EVERY: Duration = Duration::from_millis(1_000);
 /// A reader's windows overlap by this much, since a commit may come later than its stamp says.
 const OVERLAP: Duration = Duration::from_secs(10);
+/// Retries and other nodes' leases fall due without anybody telling.
+const DELIVER_EVERY: Duration = Duration::from_secs(5);
 const EVENTS_KEPT: Duration = Duration::from_secs(3600);
 
 /// Runs until the future is dropped.
 pub async fn run(engine: Engine) {
     let poll = poll_events(engine.clone());
     let sweep = sweep_for_ever(engine.clone());
+    let deliver = deliver_for_ever(engine.clone());
     match engine.store().backend() {
         Backend::Sqlite => {
-            futures::join!(poll, sweep);
+            futures::join!(poll, sweep, deliver);
         }
         Backend::Postgres => {
-            futures::join!(poll, sweep, hear(engine.clone()), tell(engine.clone()));
+            futures::join!(
+                poll,
+                sweep,
+                deliver,
+                hear(engine.clone()),
+                tell(engine.clone())
+            );
         }
     }
 }
@@ -65,9 +76,40 @@ pub async fn sweep(engine: &Engine) -> Result<(), Refusal> {
     let before = now.minus(EVENTS_KEPT).ms();
     engine
         .store()
-        .write(move |tx| Box::pin(async move { Ok(events::sweep(tx, before).await?) }))
+        .write(move |tx| {
+            Box::pin(async move {
+                events::sweep(tx, before).await?;
+                Ok(webhooks_sql::forget_secrets(tx, now).await?)
+            })
+        })
         .await?;
-    Ok(())
+    outbox::sweep(engine).await
+}
+
+/// Carries out what the outbox holds: right after a commit that anybody told of, and by a slow poll.
+async fn deliver_for_ever(engine: Engine) {
+    let mut hints = engine.live().subscribe();
+    let mut tick = tokio::time::interval(DELIVER_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {}
+            // A hint that was missed is no less a reason to look.
+            _ = hints.recv() => {}
+        }
+        // Whatever came up to now is looked at in one go.
+        while hints.try_recv().is_ok() {}
+        loop {
+            match outbox::deliver_due(&engine).await {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(refusal) => {
+                    tracing::warn!(%refusal, "delivering");
+                    break;
+                }
+            }
+        }
+    }
 }
 
 async fn poll_events(engine: Engine) {
@@ -156,6 +198,7 @@ async fn restored(tx: &mut Tx) -> Result<usize, Fail> {
             body: json!({"cause": "restored"}),
         };
         journal::site(tx, site, now, entry).await?;
+        // No webhook tells it: this may be a copy beside the original, whose receivers it must not confuse.
         let event = Event {
             id: fresh_id(),
             hint: LiveHint {
@@ -167,6 +210,7 @@ async fn restored(tx: &mut Tx) -> Result<usize, Fail> {
         events::insert(tx, &event, now.ms()).await?;
         tx.hint(event);
     }
+    let undelivered = outbox::restored(tx, now).await?;
     journal::workspace(
         tx,
         now,
@@ -174,7 +218,7 @@ async fn restored(tx: &mut Tx) -> Result<usize, Fail> {
             kind: "instance.restored",
             actor: &by,
             approval: None,
-            body: json!({"voided": voided.len()}),
+            body: json!({"voided": voided.len(), "undelivered": undelivered}),
         },
     )
     .await?;

@@ -2,7 +2,8 @@
 //!
 //! Read it in the order of the story: a call arrives at the [`gate`]; a gated one becomes a record in [`approvals`], with a
 //! picture of what would happen made by its [`tools`] and [`changes`]; a person decides; the repeated call redeems, and the
-//! effect on the [`sites`] commits with the spent approval, its receipt and the [`journal`]; [`live`] tells whoever waits.
+//! effect on the [`sites`] commits with the spent approval, its receipt and the [`journal`]; [`live`] tells whoever waits,
+//! and the [`outbox`] whoever is outside.
 
 pub mod gate;
 
@@ -22,9 +23,11 @@ pub mod authority;
 pub mod members;
 pub mod people;
 pub mod policies;
+pub mod webhooks;
 
 pub mod journal;
 pub mod live;
+pub mod outbox;
 pub mod store;
 
 pub mod background;
@@ -54,6 +57,8 @@ pub struct Settings {
     pub approval_ttl: Duration,
     pub pending_per_agent_max: i64,
     pub pending_per_site_max: i64,
+    /// How webhooks leave the house; without one they are off.
+    pub courier: Option<Arc<dyn webhooks::Courier>>,
 }
 
 impl Settings {
@@ -64,6 +69,7 @@ impl Settings {
             approval_ttl: limits::APPROVAL_TTL,
             pending_per_agent_max: limits::PENDING_PER_AGENT_MAX,
             pending_per_site_max: limits::PENDING_PER_SITE_MAX,
+            courier: None,
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::{
         sites::{self as sites_sql, SiteRow},
         versions as versions_sql,
     },
+    webhooks,
 };
 use cloudhal_domain::{
     approval::VoidCause,
@@ -171,7 +172,7 @@ pub(crate) async fn expire_overdue(tx: &mut Tx, site: &str, now: Timestamp) -> R
     Ok(())
 }
 
-/// A hint for everybody who waits or looks, written with what it tells.
+/// A hint for everybody who waits or looks, and a row of the outbox for each receiver outside, written with what they tell.
 pub(crate) async fn announce(
     tx: &mut Tx,
     kind: &str,
@@ -190,7 +191,10 @@ pub(crate) async fn announce(
     };
     events::insert(tx, &event, now.ms()).await?;
     tx.hint(event);
-    Ok(())
+    match approval {
+        Some(approval) => webhooks::tell(tx, kind, site, approval, now).await,
+        None => Ok(()),
+    }
 }
 
 async fn load_lanes(tx: &mut Tx, site: &str) -> Result<Lanes, Fail> {

@@ -34,12 +34,14 @@ pub mod approvals;
 pub mod events;
 pub mod journal;
 pub mod nodes;
+pub mod outbox;
 pub mod people;
 pub mod policies;
 pub mod sessions;
 pub mod signing_keys;
 pub mod sites;
 pub mod versions;
+pub mod webhooks;
 
 pub use error::{Fail, StoreError};
 pub use writer::Tx;

@@ -49,6 +49,7 @@ const STEPS: &[Step] = &[
     step!(5 "0005_journal" differs),
     step!(6 "0006_approvals"),
     step!(7 "0007_policy"),
+    step!(8 "0008_outbox"),
 ];
 
 /// Brings the schema up to date; refuses a database that a newer binary wrote, before touching it.

@@ -143,6 +143,18 @@ fn journal_sentence(kind: &str, body: &Value) -> String {
             Some(role) => format!("made {} {role} of the site", text("name")),
             None => format!("took {} off the site", text("name")),
         },
+        "webhook.created" => format!("had events told to {}", text("host")),
+        "webhook.deleted" => format!("stopped telling events to {}", text("host")),
+        "webhook.secret_rotated" => {
+            format!("made a new secret for events told to {}", text("host"))
+        }
+        "webhook.tested" => format!("sent a test to {}", text("host")),
+        "webhook.sent_again" => format!("had an event told to {} once more", text("host")),
+        "webhook.gave_up" => format!(
+            "gave up telling an event ({}): {}",
+            text("event"),
+            text("error")
+        ),
         "key.added" => format!("made a further key for {}", text("name")),
         "password.set" => format!("set a new password for {}", text("name")),
         "approval.cancelled" => "withdrew the request".into(),

@@ -25,6 +25,8 @@ mod waiting;
 mod guard;
 mod tampering;
 
+mod outbox;
+
 mod nodes;
 mod sight;
 mod state;

@@ -131,6 +131,7 @@ impl Unfinished {
 }
 
 async fn connect(url: &str) -> AnyConnection {
+    sqlx::any::install_default_drivers();
     AnyConnection::connect(url).await.unwrap()
 }
 
