@@ -1,5 +1,7 @@
 //! `/api`: JSON for signed-in people. Every route below stands behind the session and the same-origin check.
 
+pub mod webhooks;
+
 use crate::{
     App,
     people::{FromOurPage, SignedIn},

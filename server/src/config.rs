@@ -1,10 +1,12 @@
 //! Settings: flags, then environment, then `cloudhal.toml`, then defaults; refused completely before anything listens.
 
+use crate::webhooks::{Allowed, Mode};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use cloudhal_engine::{secret::Secret, store};
 use serde::Deserialize;
 use std::{
+    collections::BTreeSet,
     net::SocketAddr,
     path::{Path, PathBuf},
     time::Duration,
@@ -35,6 +37,12 @@ pub struct Flags {
     /// File of the key that signs decisions; made with mode 0600 at the first start [default: DATA_DIR/secret]
     #[arg(long, env = "CLOUDHAL_SECRET_FILE", value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
+    /// Whether sites may tell receivers outside of approvals: `off`, `public` (any public https address), or `listed` (only what CLOUDHAL_WEBHOOK_ALLOW names) [default: off]
+    #[arg(long, env = "CLOUDHAL_WEBHOOKS", value_name = "MODE")]
+    pub webhooks: Option<String>,
+    /// Receivers that webhooks may reach wherever they are, and without TLS, like 127.0.0.1:8080,hooks.internal:443: for your own network and for trying things out [default: none]
+    #[arg(long, env = "CLOUDHAL_WEBHOOK_ALLOW", value_name = "HOST:PORT,…")]
+    pub webhook_allow: Option<String>,
     /// What to log, like info or cloudhal_server=debug,warn [default: info,rmcp=warn]
     #[arg(long, env = "CLOUDHAL_LOG", value_name = "FILTER")]
     pub log: Option<String>,
@@ -54,6 +62,8 @@ struct FromFile {
     approval_ttl: Option<String>,
     live_url: Option<String>,
     secret_file: Option<PathBuf>,
+    webhooks: Option<String>,
+    webhook_allow: Option<String>,
     log: Option<String>,
 }
 
@@ -66,6 +76,7 @@ pub struct Config {
     pub approval_ttl: Duration,
     pub live_url: Option<String>,
     pub secret_file: PathBuf,
+    pub webhooks: Allowed,
     pub log: String,
 }
 
@@ -113,6 +124,10 @@ impl Config {
                 .log
                 .or(file.log)
                 .unwrap_or_else(|| "info,rmcp=warn".into()),
+            webhooks: webhooks(
+                flags.webhooks.or(file.webhooks).as_deref(),
+                flags.webhook_allow.or(file.webhook_allow).as_deref(),
+            )?,
             database_url: check_database_url(database_url)?,
             data_dir,
             addr,
@@ -185,6 +200,42 @@ fn origin(setting: &str, text: &str) -> Result<String> {
         );
     }
     Ok(url.origin().ascii_serialization())
+}
+
+fn webhooks(mode: Option<&str>, listed: Option<&str>) -> Result<Allowed> {
+    let mode = match mode.unwrap_or("off") {
+        "off" | "" => Mode::Off,
+        "listed" => Mode::Listed,
+        "public" => Mode::Public,
+        other => bail!("CLOUDHAL_WEBHOOKS: “{other}” is not off, listed or public"),
+    };
+    let entries = listed.unwrap_or_default().split(',').map(str::trim);
+    let listed: BTreeSet<String> = entries
+        .filter(|entry| !entry.is_empty())
+        .map(host_and_port)
+        .collect::<Result<_>>()?;
+    if mode == Mode::Listed && listed.is_empty() {
+        bail!(
+            "CLOUDHAL_WEBHOOKS: it is `listed`, and CLOUDHAL_WEBHOOK_ALLOW lists nothing; name the receivers there, or set `off`"
+        );
+    }
+    Ok(Allowed { mode, listed })
+}
+
+/// `host:port` as an address will have it.
+fn host_and_port(entry: &str) -> Result<String> {
+    let bad = || {
+        format!("CLOUDHAL_WEBHOOK_ALLOW: “{entry}” is not a host and a port like 127.0.0.1:8080")
+    };
+    let port = entry.rsplit_once(':').map_or("", |(_, port)| port);
+    let port: u16 = port.parse().with_context(bad)?;
+    let url = Url::parse(&format!("http://{entry}/")).with_context(bad)?;
+    let host = url.host_str().with_context(bad)?;
+    if url.port_or_known_default() != Some(port) || url.path() != "/" || !url.username().is_empty()
+    {
+        bail!(bad());
+    }
+    Ok(format!("{host}:{port}"))
 }
 
 fn check_database_url(url: String) -> Result<String> {
@@ -363,11 +414,48 @@ mod tests {
         );
         check(
             Flags {
+                webhooks: Some("on".into()),
+                ..none()
+            },
+            "CLOUDHAL_WEBHOOKS",
+        );
+        check(
+            Flags {
+                webhooks: Some("listed".into()),
+                ..none()
+            },
+            "CLOUDHAL_WEBHOOKS",
+        );
+        for entry in ["127.0.0.1", "http://x:1", "a@b:1", "x:1/in", "x:65536"] {
+            check(
+                Flags {
+                    webhook_allow: Some(entry.into()),
+                    ..none()
+                },
+                "CLOUDHAL_WEBHOOK_ALLOW",
+            );
+        }
+        check(
+            Flags {
                 log: Some("a=b=c".into()),
                 ..none()
             },
             "CLOUDHAL_LOG",
         );
+    }
+
+    #[test]
+    fn webhooks_are_off_until_somebody_allows_them() {
+        assert_eq!(load(Flags::default()).unwrap().webhooks.mode, Mode::Off);
+        let config = load(Flags {
+            webhooks: Some("public".into()),
+            webhook_allow: Some("127.0.0.1:8080, Hooks.Internal:80,[::1]:9".into()),
+            ..Flags::default()
+        });
+        let allowed = config.unwrap().webhooks;
+        assert_eq!(allowed.mode, Mode::Public);
+        let listed: Vec<&str> = allowed.listed.iter().map(String::as_str).collect();
+        assert_eq!(listed, ["127.0.0.1:8080", "[::1]:9", "hooks.internal:80"]);
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod body;
 pub mod health;
 pub mod openapi;
 pub mod reply;
+pub mod webhooks;
 
 use anyhow::{Context as _, Result};
 use cloudhal_engine::{Engine, Settings, background, clock::Clock};
@@ -50,6 +51,7 @@ impl Server {
         let settings = Settings {
             live_url: config.live_url.clone(),
             approval_ttl: config.approval_ttl,
+            courier: webhooks::Post::allowed(&config.webhooks),
             ..Settings::for_url(&config.public_url)
         };
         let secret = config.secret()?;

@@ -2,7 +2,11 @@
 
 use crate::App;
 use axum::{Json, extract::State};
-use cloudhal_domain::{code::Code, policy};
+use cloudhal_domain::{
+    code::Code,
+    policy,
+    webhook::{EVENTS, PING},
+};
 use cloudhal_engine::tools::Tool;
 use serde_json::{Map, Value, json};
 
@@ -112,8 +116,67 @@ fn people() -> Map<String, Value> {
     let membership = json!({"type": "object", "additionalProperties": false, "required": ["role"], "properties": {"role": {"enum": ["viewer", "editor", "approver", "owner", null]}, "groups": {"type": "array", "items": {"type": "string"}}}});
     paths.insert("/api/sites/{site}/members".into(), json!({"parameters": [site()], "get": operation("listMembers", "Who belongs to a site", &["session"], json!({"type": "object"}))}));
     paths.insert("/api/sites/{site}/members/{person}".into(), json!({"parameters": [site(), parameter("person", "path")], "put": put("setMember", "Set or end a membership", membership)}));
+    paths.extend(webhooks(&site()));
     paths.insert("/api/events".into(), json!({"get": operation("events", "Live hints as server-sent events", &["session"], json!({"type": "string"}))}));
     paths
+}
+
+/// The routes of a site's webhooks.
+fn webhooks(site: &Value) -> Map<String, Value> {
+    let text = |name: &str| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}});
+    let of_one = json!([site, text("webhook")]);
+    let webhook = json!({"type": "object", "properties": {
+        "id": {"type": "string"}, "url": {"type": "string"}, "createdAt": {"type": "string", "format": "date-time"},
+        "oldSecretUntil": {"type": "string", "format": "date-time"},
+    }});
+    let mut with_secret = webhook.clone();
+    with_secret["properties"]["secret"] =
+        json!({"type": "string", "description": "Shown this once", "pattern": "^whsec_"});
+    let delivery = json!({"type": "object", "properties": {
+        "id": {"type": "string"}, "event": {"enum": EVENTS.iter().chain([&PING]).collect::<Vec<_>>()}, "approval": {"type": "string"},
+        "status": {"enum": ["waiting", "delivered", "gave_up"]}, "tries": {"type": "integer"}, "lastError": {"type": "string"},
+        "createdAt": {"type": "string", "format": "date-time"}, "nextTryAt": {"type": "string", "format": "date-time"}, "finishedAt": {"type": "string", "format": "date-time"},
+    }});
+    let list = |items: &Value| json!({"type": "object", "properties": {"items": {"type": "array", "items": items}, "nextCursor": {"type": "null"}}});
+    let mut webhooks = list(&webhook);
+    webhooks["properties"]["enabled"] =
+        json!({"type": "boolean", "description": "Whether the operator lets webhooks go out"});
+    let mut create = operation(
+        "createWebhook",
+        "Have a site's events told to an address",
+        &["session"],
+        with_secret.clone(),
+    );
+    create["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": {"type": "object", "additionalProperties": false, "required": ["url"], "properties": {"url": {"type": "string", "format": "uri"}}}}}});
+    let one = |id: &str, summary: &str, result: Value| operation(id, summary, &["session"], result);
+    let base = "/api/sites/{site}/webhooks";
+    let paths = [
+        (
+            base.to_owned(),
+            json!({"parameters": [site], "get": one("listWebhooks", "Where a site's events are told", webhooks), "post": create}),
+        ),
+        (
+            format!("{base}/{{webhook}}"),
+            json!({"parameters": of_one, "delete": one("deleteWebhook", "Stop telling an address", json!({"type": "object"}))}),
+        ),
+        (
+            format!("{base}/{{webhook}}/secret"),
+            json!({"parameters": of_one, "post": one("rotateWebhookSecret", "A new secret; the old one signs as well for a day", with_secret)}),
+        ),
+        (
+            format!("{base}/{{webhook}}/ping"),
+            json!({"parameters": of_one, "post": one("pingWebhook", "Send a test", json!({"type": "object", "properties": {"delivery": {"type": "string"}}}))}),
+        ),
+        (
+            format!("{base}/{{webhook}}/deliveries"),
+            json!({"parameters": of_one, "get": one("listDeliveries", "How the latest events fared", list(&delivery))}),
+        ),
+        (
+            format!("{base}/{{webhook}}/deliveries/{{delivery}}/redeliver"),
+            json!({"parameters": [site, text("webhook"), text("delivery")], "post": one("redeliver", "Tell an event once more, under the same id", delivery)}),
+        ),
+    ];
+    paths.into_iter().collect()
 }
 
 fn error_schema() -> Value {

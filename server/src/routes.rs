@@ -1,8 +1,11 @@
 //! The whole router on one screen. From outside in: the Host must be ours, headers that every answer carries, then the doors.
 
 use crate::{
-    App, agents, api, assets, health, live_site, mcp, openapi, people, people::sign_in, reply,
-    studio,
+    App, agents,
+    api::{self, webhooks},
+    assets, health, live_site, mcp, openapi, people,
+    people::sign_in,
+    reply, studio,
 };
 use axum::{
     Router,
@@ -10,7 +13,7 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, uri::Authority},
     middleware::{self, Next},
     response::{IntoResponse, Redirect, Response},
-    routing::{any, get, post, put},
+    routing::{any, delete, get, post, put},
 };
 use cloudhal_domain::code::{Code, Refusal};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -121,6 +124,7 @@ fn for_people(app: &App) -> Router {
             "/api/sites/{site}/approvals/{id}/deny",
             post(api::deny).fallback(reply::method_not_allowed),
         )
+        .merge(for_people_webhooks())
         .route("/api", any(reply::not_found))
         .route("/api/{*rest}", any(reply::not_found))
         .route(
@@ -162,6 +166,37 @@ fn for_people(app: &App) -> Router {
         ))
         .layer(middleware::from_fn(people::no_agents))
         .with_state(app.clone())
+}
+
+/// A site's webhooks, for its owners.
+fn for_people_webhooks() -> Router<App> {
+    Router::new()
+        .route(
+            "/api/sites/{site}/webhooks",
+            get(webhooks::list)
+                .post(webhooks::create)
+                .fallback(reply::method_not_allowed),
+        )
+        .route(
+            "/api/sites/{site}/webhooks/{webhook}",
+            delete(webhooks::delete).fallback(reply::method_not_allowed),
+        )
+        .route(
+            "/api/sites/{site}/webhooks/{webhook}/secret",
+            post(webhooks::rotate_secret).fallback(reply::method_not_allowed),
+        )
+        .route(
+            "/api/sites/{site}/webhooks/{webhook}/ping",
+            post(webhooks::ping).fallback(reply::method_not_allowed),
+        )
+        .route(
+            "/api/sites/{site}/webhooks/{webhook}/deliveries",
+            get(webhooks::deliveries).fallback(reply::method_not_allowed),
+        )
+        .route(
+            "/api/sites/{site}/webhooks/{webhook}/deliveries/{delivery}/redeliver",
+            post(webhooks::redeliver).fallback(reply::method_not_allowed),
+        )
 }
 
 /// Only names that the public URL gives us: a page of another name that resolves to us must not reach us (guide: A39).

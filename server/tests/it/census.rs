@@ -70,6 +70,8 @@ impl Scene {
                 .replace("{node}", &node)
                 .replace("{side}", "after")
                 .replace("{person}", &id)
+                .replace("{webhook}", &id)
+                .replace("{delivery}", &id)
                 .replace("{token}", link.rsplit('/').next().unwrap())
                 .replace("{*rest}", "sites/anything")
         };
@@ -105,6 +107,11 @@ impl Scene {
             for method in &route.methods {
                 let path = fill(&route.path);
                 let (method, body) = match *method {
+                    "post" if path.ends_with("/webhooks") => (
+                        Method::POST,
+                        Body::Json(json!({"url": "https://hooks.example/"})),
+                    ),
+                    "delete" => (Method::DELETE, Body::None),
                     "post" if path.starts_with("/api") => (
                         Method::POST,
                         Body::Json(json!({"seenDigest": record["seenDigest"]})),
@@ -286,10 +293,10 @@ async fn a_page_elsewhere_cannot_use_the_session() {
     for target in scene
         .targets
         .iter()
-        .filter(|target| target.method == Method::POST)
+        .filter(|target| target.method != Method::GET)
     {
         for elsewhere in ELSEWHERE {
-            let mut request = scene.ada.bare(Method::POST, &target.path);
+            let mut request = scene.ada.bare(target.method.clone(), &target.path);
             for (name, value) in elsewhere {
                 request = request.header(*name, value.replace("OURS", &scene.server.origin));
             }
@@ -301,7 +308,7 @@ async fn a_page_elsewhere_cannot_use_the_session() {
         for origin in [None, Some("https://evil.example")] {
             let mut request = scene
                 .ada
-                .bare(Method::POST, &target.path)
+                .bare(target.method.clone(), &target.path)
                 .header("content-type", "text/plain");
             request = match origin {
                 Some(origin) => request.header("origin", origin),

@@ -15,6 +15,7 @@ mod events;
 mod inputs;
 mod secrets;
 mod tidy;
+mod webhooks;
 
 mod answers;
 mod hosts;

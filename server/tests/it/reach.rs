@@ -41,7 +41,7 @@ pub fn routes() -> Vec<Route> {
             let methods = METHODS
                 .into_iter()
                 .filter(|method| names_method(handler, method));
-            let methods: BTreeSet<&str> = match ["get(", "post(", "put("]
+            let methods: BTreeSet<&str> = match ["get(", "post(", "put(", "delete("]
                 .iter()
                 .any(|one| call.contains(one))
             {

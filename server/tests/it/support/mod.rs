@@ -27,7 +27,7 @@ use cloudhal_engine::{
     sites,
     verify::verify,
 };
-use cloudhal_server::{Server, config::Config};
+use cloudhal_server::{Server, config::Config, webhooks::Allowed};
 use std::net::SocketAddr;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
@@ -45,6 +45,8 @@ pub struct Setup {
     pub live_url: Option<String>,
     /// Ada, who owns the site `bakery`; without it, nobody and nothing.
     pub with_site: bool,
+    /// Where webhooks may go.
+    pub webhooks: Allowed,
 }
 
 impl Default for Setup {
@@ -54,6 +56,7 @@ impl Default for Setup {
             public_url: None,
             live_url: None,
             with_site: true,
+            webhooks: Allowed::default(),
         }
     }
 }
@@ -107,6 +110,7 @@ impl TestServer {
             approval_ttl: limits::APPROVAL_TTL,
             live_url: setup.live_url.clone(),
             secret_file: folder.path().join("secret"),
+            webhooks: setup.webhooks.clone(),
             log: "info".into(),
         };
         let clock = TestClock::at(START_MS);
