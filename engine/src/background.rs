@@ -5,6 +5,7 @@ use crate::{
     Engine,
     authority::Author,
     clock::fresh_id,
+    failpoint::{self, Point},
     journal::{self, Entry},
     live::Event,
     outbox,
@@ -67,7 +68,9 @@ pub async fn sweep(engine: &Engine) -> Result<(), Refusal> {
         let unit = engine.store().write(move |tx| {
             Box::pin(async move {
                 let now = lock(tx, &site).await?;
-                sites::expire_overdue(tx, &site, now).await
+                sites::expire_overdue(tx, &site, now).await?;
+                failpoint::reach(Point::InSweep);
+                Ok(())
             })
         });
         unit.await?;

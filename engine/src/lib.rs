@@ -37,6 +37,7 @@ pub mod studio;
 pub mod verify;
 
 pub mod clock;
+mod failpoint;
 pub mod secret;
 
 use clock::{Clock, NodeClock, SystemClock};

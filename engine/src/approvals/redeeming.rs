@@ -11,6 +11,7 @@ use crate::{
     agents::{self, Caller},
     authority::{Author, Authority, Redeemed},
     clock::fresh_id,
+    failpoint::{self, Point},
     journal::{self, Entry},
     policies::{self, Measured},
     signing,
@@ -124,9 +125,12 @@ impl Spending {
             let since = now.minus(cool_down).max(*at);
             refuse_denied_since(tx, call, since, cool_down).await?;
         }
+        failpoint::reach(Point::BeforeRedeem);
         if !sql::redeem(tx, &id, call, &receipt_id, now).await? {
             return Ok(Ok(Redeem::Lost));
         }
+        tx.spends();
+        failpoint::reach(Point::AfterRedeem);
         let author = self.caller.author();
         let authority = Authority::Redeemed(Redeemed::spent(id.clone(), author.clone()));
         let arguments = stored.approval.arguments;
@@ -154,6 +158,7 @@ impl Spending {
         )
         .await?;
         site.finish(tx, &author).await?;
+        failpoint::reach(Point::AfterEffect);
         Ok(Ok(Redeem::Ran(receipt)))
     }
 

@@ -1,5 +1,6 @@
 //! What can go wrong in the store, and how a unit of work says no.
 
+use super::Backend;
 use cloudhal_domain::code::{Code, Refusal};
 
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +18,9 @@ pub enum StoreError {
     },
     #[error("{0}")]
     Unsuitable(String),
+    /// COMMIT was sent and its answer did not come: it may have happened or not. Only the record can tell.
+    #[error("the outcome of COMMIT is not known")]
+    Uncertain,
     /// A unit of work ended without an answer.
     #[error("the writer stopped")]
     Stopped,
@@ -26,6 +30,18 @@ impl StoreError {
     /// The name of the constraint that a write broke, where that is what happened.
     pub fn is_unique_violation(&self) -> bool {
         matches!(self, Self::Driver(sqlx::Error::Database(e)) if e.is_unique_violation())
+    }
+
+    /// What an error of COMMIT means. PostgreSQL that still says no has not committed; a connection that broke says nothing,
+    /// and SQLite may have written the commit record before it failed.
+    pub(super) fn of_commit(self, backend: Backend) -> Self {
+        match &self {
+            Self::Driver(sqlx::Error::Database(_)) if backend == Backend::Postgres => self,
+            _ => {
+                tracing::error!(error = %self, "commit");
+                Self::Uncertain
+            }
+        }
     }
 
     /// PostgreSQL takes no NUL character in a text; trying again would not help.
@@ -62,6 +78,10 @@ impl From<StoreError> for Refusal {
             error if error.is_odd_text() => Refusal::new(
                 Code::InvalidArguments,
                 "A text holds a NUL character, which nothing here has. Nothing was changed.",
+            ),
+            StoreError::Uncertain => Refusal::new(
+                Code::Unavailable,
+                "The database's answer was lost, so whether this happened is not known here. Repeat the same call in a moment: with an approvalId it runs once at most. Before you repeat an edit, read what is there.",
             ),
             _ => Refusal::new(
                 Code::Unavailable,

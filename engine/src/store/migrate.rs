@@ -1,6 +1,7 @@
 //! The embedded migrations. See `migrations/README.md` for the rules they follow.
 
 use super::{Backend, StoreError};
+use crate::failpoint::{self, Point};
 use sqlx::{
     AnyPool, Row as _,
     migrate::{Migration, MigrationType, Migrator},
@@ -55,6 +56,7 @@ const STEPS: &[Step] = &[
 /// Brings the schema up to date; refuses a database that a newer binary wrote, before touching it.
 pub(super) async fn run(pool: &AnyPool, backend: Backend) -> Result<(), StoreError> {
     refuse_newer(pool, backend).await?;
+    failpoint::reach(Point::InMigration);
     let migrations = STEPS
         .iter()
         .map(|step| {

@@ -3,6 +3,7 @@
 use super::{Backend, Connection, Fail, StoreError};
 use crate::{
     clock::NodeClock,
+    failpoint::{self, Point},
     live::{Event, Live},
 };
 use cloudhal_domain::time::Timestamp;
@@ -21,6 +22,7 @@ pub struct Tx {
     backend: Backend,
     clock: NodeClock,
     hints: Vec<Event>,
+    spends: bool,
 }
 
 pub(super) const SHARED_CLOCK: &str = concat!("select ", shared_clock!());
@@ -61,6 +63,11 @@ impl Tx {
         self.hints.push(event);
     }
 
+    /// Says that this transaction spends an approval: the failpoints around COMMIT mean such ones only.
+    pub(crate) fn spends(&mut self) {
+        self.spends = true;
+    }
+
     /// Begins a part that may be undone on its own; what came before stays.
     pub(crate) async fn begin_part(&mut self) -> Result<Part, StoreError> {
         self.execute("savepoint part").await?;
@@ -92,6 +99,18 @@ impl Tx {
             "begin"
         })
         .await
+    }
+
+    async fn commit(&mut self) -> Result<(), StoreError> {
+        if self.spends {
+            failpoint::reach(Point::AtCommit);
+        }
+        let ended = self.execute("commit").await;
+        ended.map_err(|error| error.of_commit(self.backend))?;
+        if self.spends {
+            failpoint::reach(Point::AfterCommit);
+        }
+        Ok(())
     }
 }
 
@@ -133,6 +152,7 @@ impl Surroundings {
             backend,
             clock: self.clock.clone(),
             hints: Vec::new(),
+            spends: false,
         }
     }
 }
@@ -211,9 +231,11 @@ async fn run_alone(with: Surroundings, job: Job) {
         return;
     }
     let ran = job(&mut tx).await;
-    let ended = tx
-        .execute(if ran.keep { "commit" } else { "rollback" })
-        .await;
+    let ended = if ran.keep {
+        tx.commit().await
+    } else {
+        tx.execute("rollback").await
+    };
     let Tx {
         connection, hints, ..
     } = tx;
@@ -245,7 +267,7 @@ async fn write_queue(with: Surroundings, mut queue: mpsc::Receiver<Job>) {
     }
 }
 
-/// The first unit needs no savepoint: if it fails, the transaction holds nothing else. Returning an error drops the
+/// The first unit needs no savepoint: if it fails, the transaction holds nothing else. An error before COMMIT drops the
 /// finishers of this batch, which tells their askers that nothing was kept.
 async fn run_batch(
     tx: &mut Tx,
@@ -280,7 +302,12 @@ async fn run_batch(
     if done.is_empty() {
         return tx.execute("rollback").await;
     }
-    tx.execute("commit").await?;
+    if let Err(error) = tx.commit().await {
+        for finish in done {
+            finish(Err(StoreError::Uncertain));
+        }
+        return Err(error);
+    }
     live.committed(std::mem::take(&mut tx.hints));
     for finish in done {
         finish(Ok(()));
