@@ -12,7 +12,7 @@ use crate::wasm_std::{self, WasmStd};
 
 /// The crates that live on the server's side, with every feature that some build turns on. `cloudhal-frontend` is not
 /// among them: it would bring `hydrate` into the same build as `ssr`.
-pub const NATIVE: [&str; 10] = [
+pub const NATIVE: [&str; 12] = [
     "-p",
     "cloudhal-domain",
     "-p",
@@ -21,6 +21,8 @@ pub const NATIVE: [&str; 10] = [
     "cloudhal-app",
     "-p",
     "cloudhal-server",
+    "-p",
+    "cloudhal-torture",
     "--features",
     "cloudhal-app/ssr,cloudhal-server/test-hooks",
 ];

@@ -2,7 +2,6 @@
 //!
 //! One module per command; `run` starts programs and cleans up after them, `setup` finds or installs what they need.
 
-mod run;
 mod steps;
 
 mod debian;
@@ -17,13 +16,14 @@ mod watch;
 
 mod bench;
 mod lint;
-mod postgres;
 mod test;
+mod torture;
 
 use std::env::args;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use xtask::{postgres, run};
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -34,7 +34,8 @@ cargo xtask COMMAND
   watch [ARGUMENTS]     serve while you edit: CSS shows at once, Rust is rebuilt and the page reloads
   build [--debug]       the release binary, target/release/cloudhal (--debug: target/debug/cloudhal, with test hooks)
   lint                  formatting and clippy, native and wasm32
-  test [PART] [FILTER]  lint, unit, browser and demo; or one PART: unit, browser, demo, with a filter for its tests
+  test [PART] [FILTER]  lint, unit, torture, browser and demo; or one PART of them, with a filter for its tests
+  torture [ARGUMENTS]   what must hold under races, kills, outages and full disks; `torture --help` lists it
   bench [ARGUMENTS]     the benchmark and the size of what the browser loads
 ";
 
@@ -65,6 +66,7 @@ fn try_main() -> Result<()> {
         "build" => server::build(&rest),
         "lint" => lint::lint(),
         "test" => test::test(&rest),
+        "torture" => torture::torture(&rest),
         "bench" => bench::bench(&rest),
         "" | "help" | "--help" | "-h" => {
             print!("{HELP}");

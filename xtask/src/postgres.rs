@@ -19,12 +19,15 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 pub struct Postgres {
     server: Child,
     // Dropped after `server` has been stopped; removes the data.
-    _folder: TempDir,
+    folder: TempDir,
+    account: Account,
+    programs: PathBuf,
+    settings: &'static [&'static str],
     port: u16,
 }
 
 /// What a test does not wait for: it throws the data away.
-const NOT_DURABLE: [&str; 3] = [
+const NOT_DURABLE: &[&str] = &[
     "fsync=off",
     "synchronous_commit=off",
     "full_page_writes=off",
@@ -32,7 +35,7 @@ const NOT_DURABLE: [&str; 3] = [
 
 impl Postgres {
     pub fn start() -> Result<Self> {
-        Self::start_with(&NOT_DURABLE)
+        Self::start_with(NOT_DURABLE)
     }
 
     /// One that waits for its disk, as an operator's does.
@@ -40,7 +43,7 @@ impl Postgres {
         Self::start_with(&[])
     }
 
-    fn start_with(settings: &[&str]) -> Result<Self> {
+    fn start_with(settings: &'static [&'static str]) -> Result<Self> {
         let programs =
             programs().context("PostgreSQL is missing; `cargo xtask setup` says what to do")?;
         let account = Account::for_server()?;
@@ -70,11 +73,14 @@ impl Postgres {
         let server = start_server(&account, &programs, &data, port, settings)?;
         let mut postgres = Self {
             server,
-            _folder: folder,
+            folder,
+            account,
+            programs,
+            settings,
             port,
         };
-        postgres.wait_until_ready(&programs)?;
-        let mut createdb = postgres.client(&programs, "createdb");
+        postgres.wait_until_ready()?;
+        let mut createdb = postgres.client("createdb");
         run::log(createdb.arg("cloudhal"), "postgres-createdb")?;
         Ok(postgres)
     }
@@ -84,9 +90,28 @@ impl Postgres {
         format!("postgres://postgres@127.0.0.1:{}/cloudhal", self.port)
     }
 
-    fn wait_until_ready(&mut self, programs: &Path) -> Result<()> {
+    /// The process that starts one more for every connection.
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.server.id()).unwrap_or_default()
+    }
+
+    /// Ends it as a crash does (SIGQUIT, its immediate shutdown), and starts it again on the same data and port.
+    pub fn crash_and_restart(&mut self) -> Result<()> {
+        run::stop(&mut self.server, Signal::QUIT, Duration::from_secs(10));
+        let data = self.folder.path().join("data");
+        self.server = start_server(
+            &self.account,
+            &self.programs,
+            &data,
+            self.port,
+            self.settings,
+        )?;
+        self.wait_until_ready()
+    }
+
+    fn wait_until_ready(&mut self) -> Result<()> {
         let end = Instant::now() + START_LIMIT;
-        while run::output(self.client(programs, "pg_isready").arg("-q")).is_none() {
+        while run::output(self.client("pg_isready").arg("-q")).is_none() {
             if let Some(status) = self.server.try_wait()? {
                 bail!(
                     "PostgreSQL ended with {status} instead of starting; see {}",
@@ -105,8 +130,9 @@ impl Postgres {
         Ok(())
     }
 
-    fn client(&self, programs: &Path, name: &str) -> Command {
-        let mut client = run::command(programs.join(name));
+    /// One of PostgreSQL's own programs, told where this server is.
+    pub fn client(&self, name: &str) -> Command {
+        let mut client = run::command(self.programs.join(name));
         client
             .args(["-h", "127.0.0.1", "-U", "postgres", "-p"])
             .arg(self.port.to_string());
