@@ -126,7 +126,7 @@ async fn torture(arguments: Arguments) -> Result<bool> {
     println!("seed {seed}");
     let temporary = tempfile::tempdir()?;
     let folder = match &arguments.keep {
-        Some(folder) => std::path::absolute(folder)?,
+        Some(folder) => std::path::absolute(folder)?.join(format!("{seed}-{}", std::process::id())),
         None => temporary.path().to_owned(),
     };
     let wants_postgres = chosen.iter().any(|(_, kind)| *kind == Kind::Postgres);

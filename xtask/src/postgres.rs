@@ -70,7 +70,7 @@ impl Postgres {
             "postgres-initdb",
         )?;
         let port = free_port()?;
-        let server = start_server(&account, &programs, &data, port, settings)?;
+        let server = start_server(&account, &programs, &data, port, settings, None)?;
         let mut postgres = Self {
             server,
             folder,
@@ -90,11 +90,6 @@ impl Postgres {
         format!("postgres://postgres@127.0.0.1:{}/cloudhal", self.port)
     }
 
-    /// The process that starts one more for every connection.
-    pub fn pid(&self) -> i32 {
-        i32::try_from(self.server.id()).unwrap_or_default()
-    }
-
     /// Ends it as a crash does (SIGQUIT, its immediate shutdown), and starts it again on the same data and port.
     pub fn crash_and_restart(&mut self) -> Result<()> {
         run::stop(&mut self.server, Signal::QUIT, Duration::from_secs(10));
@@ -105,6 +100,22 @@ impl Postgres {
             &data,
             self.port,
             self.settings,
+            None,
+        )?;
+        self.wait_until_ready()
+    }
+
+    /// Ends it in order and starts it again, so that none of its files can grow past `bytes`; `None` lifts that.
+    pub fn restart_with_room(&mut self, bytes: Option<u64>) -> Result<()> {
+        run::stop(&mut self.server, Signal::INT, Duration::from_secs(30));
+        let data = self.folder.path().join("data");
+        self.server = start_server(
+            &self.account,
+            &self.programs,
+            &data,
+            self.port,
+            self.settings,
+            bytes,
         )?;
         self.wait_until_ready()
     }
@@ -221,13 +232,24 @@ fn start_server(
     data: &Path,
     port: u16,
     settings: &[&str],
+    file_bytes_max: Option<u64>,
 ) -> Result<Child> {
     let always = [
         "listen_addresses=127.0.0.1",
         "unix_socket_directories=",
         "max_connections=200",
     ];
-    let mut server = account.command(&programs.join("postgres"));
+    let program = programs.join("postgres");
+    let mut server = match file_bytes_max {
+        None => account.command(&program),
+        Some(bytes) => {
+            // The shell's limit is in blocks of 512 bytes; a process that is not ours could not be limited later.
+            let mut shell = account.command(Path::new("sh"));
+            let limit = format!("ulimit -f {}; exec \"$0\" \"$@\"", bytes / 512);
+            shell.args(["-c", &limit]).arg(&program);
+            shell
+        }
+    };
     server.arg("-D").arg(data).args(["-p", &port.to_string()]);
     for setting in always.iter().chain(settings) {
         server.args(["-c", setting]);

@@ -1,6 +1,5 @@
 //! What can go wrong in the store, and how a unit of work says no.
 
-use super::Backend;
 use cloudhal_domain::code::{Code, Refusal};
 
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +17,9 @@ pub enum StoreError {
     },
     #[error("{0}")]
     Unsuitable(String),
-    /// COMMIT was sent and its answer did not come: it may have happened or not. Only the record can tell.
+    /// COMMIT was sent and no good answer came: it may have happened or not, and only the record can tell. This goes for every
+    /// error of COMMIT: SQLite may have written the commit record before it failed, and a PostgreSQL that ends a connection says
+    /// so in the place of what it has just committed.
     #[error("the outcome of COMMIT is not known")]
     Uncertain,
     /// A unit of work ended without an answer.
@@ -30,18 +31,6 @@ impl StoreError {
     /// The name of the constraint that a write broke, where that is what happened.
     pub fn is_unique_violation(&self) -> bool {
         matches!(self, Self::Driver(sqlx::Error::Database(e)) if e.is_unique_violation())
-    }
-
-    /// What an error of COMMIT means. PostgreSQL that still says no has not committed; a connection that broke says nothing,
-    /// and SQLite may have written the commit record before it failed.
-    pub(super) fn of_commit(self, backend: Backend) -> Self {
-        match &self {
-            Self::Driver(sqlx::Error::Database(_)) if backend == Backend::Postgres => self,
-            _ => {
-                tracing::error!(error = %self, "commit");
-                Self::Uncertain
-            }
-        }
     }
 
     /// PostgreSQL takes no NUL character in a text; trying again would not help.

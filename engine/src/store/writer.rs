@@ -105,8 +105,10 @@ impl Tx {
         if self.spends {
             failpoint::reach(Point::AtCommit);
         }
-        let ended = self.execute("commit").await;
-        ended.map_err(|error| error.of_commit(self.backend))?;
+        if let Err(error) = self.execute("commit").await {
+            tracing::error!(%error, "commit");
+            return Err(StoreError::Uncertain);
+        }
         if self.spends {
             failpoint::reach(Point::AfterCommit);
         }

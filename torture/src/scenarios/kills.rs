@@ -137,6 +137,8 @@ async fn at_redeem(
         ..How::default()
     };
     let mut node = Node::start(context, world, how).await?;
+    agent.to(&node.target);
+    person.to(&node.target);
     let asked = agent.ask().await?;
     let id = asked.body["approvalId"]
         .as_str()
@@ -149,6 +151,7 @@ async fn at_redeem(
     let status = node.ended().await?;
     anyhow::ensure!(!status.success(), "it ended in order at {point}");
     let node = Node::start(context, world, How::default()).await?;
+    agent.to(&node.target);
     let got = agent.redeem(&id).await?;
     let replayed = match word(&got) {
         "ok" => false,

@@ -85,12 +85,12 @@ async fn run_pair(context: &Context, world: &World, rounds: Vec<usize>) -> Resul
     let second = Node::start(context, world, second).await?;
     let first = Node::start(context, world, How::default()).await?;
     let mut person = Person::sign_in(world, 0).await?.traced(world)?;
-    person.to(second.target.clone());
+    person.to(&second.target);
     first.stop().await?;
     let mut there = Agent::new(world, &world.agents[0], Door::Tools);
     there.key.name = "at-the-second".into();
     let mut there = there.traced(world)?;
-    there.to(second.target.clone());
+    there.to(&second.target);
     let mut ended = Vec::new();
     for round in rounds {
         let point = POINTS[round % POINTS.len()];

@@ -49,7 +49,7 @@ fn any(rng: &mut fastrand::Rng, depth: usize) -> Value {
         0 => Value::Null,
         1 => json!(rng.bool()),
         2 => json!(rng.i64(-INTEGER_MAX..=INTEGER_MAX)),
-        3 => json!((rng.f64() - 0.5) * 10f64.powi(rng.i32(-20..20))),
+        3 => json!((rng.f64() - 0.5) * 10f64.powi(rng.i32(-20..15))),
         4 => json!(string(rng)),
         5 => Value::Array((0..rng.usize(..4)).map(|_| any(rng, depth + 1)).collect()),
         _ => object(rng, depth),

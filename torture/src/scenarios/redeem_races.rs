@@ -85,7 +85,7 @@ pub async fn over_http(context: &Context) -> Result<Report> {
         let mut agent = Agent::new(&world, &world.agents[0], Door::Tools);
         agent.key.name = format!("bot-{at}");
         let mut agent = agent.traced(&world)?;
-        agent.to([&first, &second][at % 2].target.clone());
+        agent.to(&[&first, &second][at % 2].target);
         agents.push(agent);
     }
     let mut winners = [0, 0];
@@ -95,7 +95,7 @@ pub async fn over_http(context: &Context) -> Result<Report> {
             .as_str()
             .context("a request")?
             .to_owned();
-        person.to([&first, &second][round as usize % 2].target.clone());
+        person.to(&[&first, &second][round as usize % 2].target);
         let decided = person.decide(&world.sites[0], &id, true).await?;
         anyhow::ensure!(decided.status == 200, "not approved: {}", decided.body);
         let redeemers = agents.iter_mut().map(|agent| agent.redeem(&id));

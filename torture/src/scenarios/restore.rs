@@ -51,6 +51,8 @@ async fn once(context: &Context, mut world: World, report: &mut Report) -> Resul
         }
     }
     let serving = Node::start(context, &world, How::default()).await?;
+    agent.to(&serving.target);
+    person.to(&serving.target);
     let got = agent.redeem(&id).await?;
     let cause = got.body["error"]["details"]["cause"].as_str();
     report.expect(
