@@ -10,7 +10,7 @@ mod store;
 use crate::{App, reply::No};
 use axum::{
     extract::{FromRequestParts, Request, State},
-    http::{HeaderMap, HeaderValue, Method, header, request::Parts},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -119,6 +119,32 @@ fn unavailable(error: impl fmt::Display) -> Refusal {
         Code::Unavailable,
         "The session could not be kept. Try again in a moment.",
     )
+}
+
+/// The layers that read sessions answer 500 without a word when the database does not; this says what happened, in our shape.
+pub async fn say_unavailable(request: Request, next: Next) -> Response {
+    let json = ["/api", "/_fn"]
+        .iter()
+        .any(|start| request.uri().path().starts_with(start));
+    let response = next.run(request).await;
+    let wordless = response.status() == StatusCode::INTERNAL_SERVER_ERROR
+        && !response.headers().contains_key(header::CONTENT_TYPE);
+    if !wordless {
+        return response;
+    }
+    let refusal = Refusal::new(
+        Code::Unavailable,
+        "The session could not be read or kept: the database is busy or cannot be reached. Try again in a moment.",
+    );
+    let message = refusal.message.clone();
+    let mut typed = No(refusal).into_response();
+    if !json {
+        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+        typed.headers_mut().insert(header::CONTENT_TYPE, plain);
+        typed.headers_mut().remove(header::CONTENT_LENGTH);
+        *typed.body_mut() = message.into();
+    }
+    typed
 }
 
 /// Ends sessions that are too old and moves the idle time of the others. A live-update stream is no activity.

@@ -160,6 +160,7 @@ fn for_people(app: &App) -> Router {
         .fallback(get(studio::page).fallback(reply::method_not_allowed))
         .layer(middleware::from_fn(people::keep_time))
         .layer(people::layer(app))
+        .layer(middleware::from_fn(people::say_unavailable))
         .layer(middleware::from_fn_with_state(
             app.clone(),
             people::same_origin,

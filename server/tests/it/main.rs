@@ -23,6 +23,7 @@ mod identity;
 mod tenants;
 
 mod forms;
+mod outage;
 mod pages;
 mod sign_in;
 
