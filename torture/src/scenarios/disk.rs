@@ -50,6 +50,9 @@ pub async fn full(context: &Context) -> Result<Report> {
     };
     for cycle in 0..context.figure {
         let approved = run.approved().await?;
+        // So that a person's read would move the idle time.
+        let due = "update sessions set data = replace(data, '\"seen\":1', '\"seen\":-1')";
+        world.database.execute(due).await?;
         let room = Room::take(context, &world, &node, cycle, &mut run.rng).await?;
         run.without_room(&room, &approved, cycle, &mut report)
             .await?;
