@@ -12,11 +12,13 @@ use crate::run;
 use crate::server;
 use crate::setup;
 use crate::steps::{self, Step, heading, part};
+use crate::torture;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     All,
     Unit,
+    Torture,
     Browser,
     Demo,
 }
@@ -45,10 +47,11 @@ fn which(arguments: &[String]) -> Result<(Part, &[String])> {
     };
     let part = match first.as_str() {
         "unit" => Part::Unit,
+        "torture" => Part::Torture,
         "browser" => Part::Browser,
         "demo" => Part::Demo,
         other => bail!(
-            "there is no part `{other}`; say unit, browser or demo, then the filters for its tests"
+            "there is no part `{other}`; say unit, torture, browser or demo, then the filters for its tests"
         ),
     };
     Ok((part, filters))
@@ -65,13 +68,17 @@ fn run_parts(only: Part, filters: &[String], steps: &mut Vec<Step>) -> Result<()
         // Tests of an older build would say nothing about this one.
         return Ok(());
     }
-    let postgres = (only != Part::Demo)
+    let postgres = matches!(only, Part::All | Part::Unit | Part::Browser)
         .then(|| start_postgres(steps))
         .flatten();
     if wants(Part::Unit) {
         part(steps, "Unit, store and HTTP tests", || {
             unit(filters, postgres.as_ref())
         });
+        stop_if_interrupted()?;
+    }
+    if wants(Part::Torture) {
+        part(steps, "Torture, its short form", torture::short);
         stop_if_interrupted()?;
     }
     if wants(Part::Browser) {

@@ -4,14 +4,26 @@ use super::in_process::{Approver, Caller};
 use crate::{
     clients::{Agent, Door, Person, word},
     context::Context,
+    database::Kind,
     node::{How, Node},
     report::Report,
     world::{Size, World},
 };
 use anyhow::{Context as _, Result, ensure};
-use cloudhal_domain::{answer::Answer, approval::Verdict, code::Code, id::ApprovalId};
-use cloudhal_engine::{Engine, background, clock::TestClock};
-use std::{collections::BTreeMap, sync::Arc};
+use cloudhal_domain::{
+    answer::Answer, approval::Verdict, code::Code, id::ApprovalId, time::Timestamp,
+};
+use cloudhal_engine::{
+    Engine, background,
+    clock::{Clock, SystemClock, TestClock},
+};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
 
 const HOUR_MS: i64 = 3_600_000;
 const TTL_MS: i64 = 24 * HOUR_MS;
@@ -83,6 +95,9 @@ pub async fn clocks(context: &Context) -> Result<Report> {
     }
     for (outcome, count) in outcomes {
         report.fact(&outcome, count);
+    }
+    if context.kind == Kind::Postgres {
+        wrong_machines(context, &mut report).await?;
     }
     moved_process(context, &mut report).await?;
     Ok(report)
@@ -170,6 +185,60 @@ fn said(answer: &Answer) -> String {
         Answer::Error { error } if error.code == Code::ApprovalExpired => "approval_expired".into(),
         Answer::Error { error } => error.code.as_str().into(),
     }
+}
+
+/// A machine whose clock is wrong by so many milliseconds.
+struct Wrong(AtomicI64);
+
+impl Clock for Wrong {
+    fn now(&self) -> Timestamp {
+        Timestamp(SystemClock.now().ms() + self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Nodes on one PostgreSQL whose machines are up to two days apart: the database's clock decides, so nothing ends early and
+/// nothing comes back.
+async fn wrong_machines(context: &Context, report: &mut Report) -> Result<()> {
+    let size = Size {
+        sites: 1,
+        agents_per_site: 1,
+        pages: 2,
+    };
+    let world = World::new(context, size).await?;
+    let machines: [Arc<Wrong>; 2] = std::array::from_fn(|_| Arc::new(Wrong(AtomicI64::new(0))));
+    let mut rng = context.rng(110);
+    for _ in 0..context.figure / 5 {
+        for machine in &machines {
+            let by = rng.i64(-25 * HOUR_MS..25 * HOUR_MS);
+            machine.0.store(by, Ordering::SeqCst);
+        }
+        // Started anew, as a node with a wrong clock is: one that is jumped while it runs learns of it within a second.
+        let engines = [
+            world.engine(machines[0].clone()).await?,
+            world.engine(machines[1].clone()).await?,
+        ];
+        let caller = Caller::of(&engines[0], &world.agents[0]).await?;
+        let ada = Approver::of(&engines[0], "ada").await?;
+        let id = caller.ask(&engines[0]).await?;
+        ada.approve(&engines[1], &caller.key.site, &id).await?;
+        let overdue = rng.bool();
+        if overdue {
+            // Its day went by, for the database.
+            let sql = format!("update approvals set expires_at = 1 where id = '{id}'");
+            world.database.execute(&sql).await?;
+        }
+        let got = said(&caller.redeem(&engines[rng.usize(..2)], &id).await);
+        let due = if overdue { "approval_expired" } else { "ok" };
+        report.expect(got == due, || {
+            format!("between machines of other times: {got} instead of {due}")
+        });
+        background::sweep(&engines[1]).await?;
+        for engine in &engines {
+            engine.store().close().await;
+        }
+    }
+    report.fact("cases between wrong machines", context.figure / 5);
+    Ok(())
 }
 
 /// The same once through real processes: the host's clock jumps while they serve.
