@@ -174,7 +174,7 @@ impl World {
             for number in 0..size.agents_per_site {
                 let name = format!("bot-{at}-{number}");
                 let key = add_agent(engine, &people[0], &name, &site).await?;
-                let node = nodes[number % nodes.len()].clone();
+                let node = nodes.iter().cycle().nth(number).context("a page")?.clone();
                 self.agents.push(AgentKey {
                     name,
                     site: site.as_str().to_owned(),
