@@ -4,6 +4,7 @@
 use crate::{
     clients::{Agent, Door, Person, word},
     context::Context,
+    report::Report,
     trace::Got,
     world::World,
 };
@@ -58,11 +59,13 @@ impl Load {
         Ok(Self { stop, clients })
     }
 
-    /// Lets every client finish what it is at. A node must serve.
-    pub async fn stop(mut self) -> Result<()> {
+    /// Lets every client finish what it is at, and reports whoever was told what nobody should be. A node must serve.
+    pub async fn stop(mut self, report: &mut Report) -> Result<()> {
         self.stop.store(true, Ordering::SeqCst);
         while let Some(ended) = self.clients.join_next().await {
-            ended??;
+            if let Err(error) = ended? {
+                report.fault(format!("a client stopped: {error:#}"));
+            }
         }
         Ok(())
     }

@@ -46,7 +46,7 @@ pub async fn under_load(context: &Context) -> Result<Report> {
     let mut node = Node::spawn(context, &world, How::default())?;
     took.push(node.ready().await?);
     let load = load.context("nothing ran")?;
-    load.stop().await?;
+    load.stop(&mut report).await?;
     checker::integrity(&world, &mut report).await?;
     checker.conclude(context, &world, &mut report).await?;
     node.stop().await?;

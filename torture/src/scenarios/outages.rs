@@ -53,7 +53,7 @@ pub async fn restarts(context: &Context) -> Result<Report> {
         back.push(since.elapsed());
         checker.check(&world, &mut report).await?;
     }
-    load.stop().await?;
+    load.stop(&mut report).await?;
     checker.conclude(context, &world, &mut report).await?;
     let slowest = back.iter().max().copied().unwrap_or_default();
     report.fact("writes again after", spread(back));
