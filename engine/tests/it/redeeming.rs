@@ -17,6 +17,7 @@ on_both! {
     an_editor_and_a_redeemer_never_publish_what_nobody_approved,
     a_decision_and_a_redeemer_never_disagree,
     when_the_machinery_fails_it_stays_approved_and_the_repeat_runs_once,
+    a_commit_that_fails_claims_nothing_and_the_repeat_runs_once,
     when_the_effect_fails_the_approval_is_spent_and_says_so,
     an_effect_that_refuses_late_leaves_nothing_but_its_receipt,
     a_failed_effect_leaves_nothing_of_itself,
@@ -214,6 +215,41 @@ async fn mend_inserts(world: &World, table: &str) {
         Kind::Sqlite => world.sql(&format!("drop trigger broken_{table}")).await,
         Kind::Postgres => world.sql("drop function broken() cascade").await,
     }
+}
+
+/// Everything of the unit went well, and only COMMIT did not: whether it happened is nothing to make a claim about.
+async fn a_commit_that_fails_claims_nothing_and_the_repeat_runs_once(world: World) {
+    let scene = world.scene().await;
+    let id = scene.approved().await;
+    world
+        .sql("create table owed (id text references people (id) deferrable initially deferred)")
+        .await;
+    let insert = "insert into owed values ('nobody')";
+    let (broken, mended) = match world.database().kind() {
+        Kind::Sqlite => (
+            format!("create trigger owes after insert on receipts begin {insert}; end"),
+            "drop trigger owes",
+        ),
+        Kind::Postgres => (
+            format!(
+                "create function owes() returns trigger language plpgsql as $$ begin {insert}; return null; end $$;
+                 create trigger owes after insert on receipts for each row execute function owes()"
+            ),
+            "drop function owes() cascade",
+        ),
+    };
+    world.sql(&broken).await;
+    let refusal = scene.redeem(&id).await.refused(Code::Unavailable);
+    assert!(refusal.retryable);
+    assert!(
+        !refusal.message.contains("Nothing was changed"),
+        "{refusal:?}"
+    );
+    assert_eq!(scene.stored_status(&id).await, "approved");
+    world.sql(mended).await;
+    let ran = scene.redeem(&id).await.ok();
+    assert_eq!(scene.redeem(&id).await.replayed(), ran);
+    assert_eq!(scene.versions().await, 1);
 }
 
 /// The version to roll back to was lost between the approval and the redeem, in a way that moved no state.
