@@ -16,6 +16,7 @@ mod watch;
 
 mod bench;
 mod lint;
+mod mutate;
 mod test;
 mod torture;
 
@@ -36,6 +37,7 @@ cargo xtask COMMAND
   lint                  formatting and clippy, native and wasm32
   test [PART] [FILTER]  lint, unit, torture, browser and demo; or one PART of them, with a filter for its tests
   torture [ARGUMENTS]   what must hold under races, kills, outages and full disks; `torture --help` lists it
+  mutate [NAME…]        break one guard after the other, in a copy, and see a named test turn red; slow
   bench [ARGUMENTS]     the benchmark and the size of what the browser loads
 ";
 
@@ -67,6 +69,7 @@ fn try_main() -> Result<()> {
         "lint" => lint::lint(),
         "test" => test::test(&rest),
         "torture" => torture::torture(&rest),
+        "mutate" => mutate::mutate(&rest),
         "bench" => bench::bench(&rest),
         "" | "help" | "--help" | "-h" => {
             print!("{HELP}");

@@ -15,6 +15,7 @@ on_both! {
     the_deciding_update_asks_for_everything,
     withdrawing_asks_for_the_caller_and_the_time,
     the_index_lets_one_request_of_a_call_wait,
+    what_the_index_did_not_take_is_not_said_to_wait,
 }
 
 /// What the statement is given; owned, so that a test can change one thing.
@@ -125,7 +126,12 @@ async fn the_redeeming_update_asks_for_every_binding(world: World) {
     epoch("+ 1").await;
     assert!(!takes(&world, &call).await, "another epoch");
     epoch("- 1").await;
-    for (column, value) in [("scope_kind", "'invoice'"), ("scope_id", "'other'")] {
+    let (home, other) = (format!("'{}'", scene.site), format!("'{florist}'"));
+    for (column, value, back) in [
+        ("scope_kind", "'invoice'", "'site'"),
+        ("scope_id", other.as_str(), home.as_str()),
+        ("site_id", &other, &home),
+    ] {
         let set = async |to: &str| {
             world
                 .sql(&format!("update approvals set {column} = {to}"))
@@ -133,12 +139,7 @@ async fn the_redeeming_update_asks_for_every_binding(world: World) {
         };
         set(value).await;
         assert!(!takes(&world, &call).await, "another {column}");
-        set(if column == "scope_kind" {
-            "'site'"
-        } else {
-            "site_id"
-        })
-        .await;
+        set(back).await;
     }
     assert!(takes(&world, &call).await);
 }
@@ -260,4 +261,18 @@ async fn the_index_lets_one_request_of_a_call_wait(world: World) {
     scene.redeem(&id).await.ok();
     // Closed, it stands in nobody's way.
     assert_ne!(scene.asked().await, id);
+}
+
+/// The request of an older epoch stands in the index's way: no answer may name one that was never stored.
+async fn what_the_index_did_not_take_is_not_said_to_wait(world: World) {
+    let scene = world.scene().await;
+    let id = scene.asked().await;
+    world.sql("update instance set epoch = epoch + 1").await;
+    let answer = scene.bot.call("publish", scene.publish_args()).await;
+    let refusal = answer.refused(Code::Unavailable);
+    assert!(refusal.retryable);
+    assert_eq!(
+        world.texts("select id from approvals").await,
+        [id.to_string()]
+    );
 }

@@ -1,11 +1,17 @@
 //! What only several nodes on one database can get wrong: their clocks differ, and a right is taken away while it is used.
 
 use crate::support::*;
+use cloudhal_engine::{
+    authority::Author,
+    sites::{Content, LockedSite},
+};
+use tokio::sync::oneshot;
 
 on_postgres! {
     r10_the_clocks_of_nodes_decide_nothing,
     r10_a_slow_node_revives_nothing,
     c39_a_right_that_is_being_taken_away_is_waited_for,
+    whoever_locks_second_sees_what_the_first_left,
 }
 
 const DAY_AND_HOUR_MS: i64 = 25 * 3_600_000;
@@ -129,4 +135,54 @@ async fn redeem_while(scene: &Scene, id: &ApprovalId, taken: &str) -> Answer {
     }
     taking.commit().await;
     redeeming.await.unwrap()
+}
+
+/// The first statement of a unit is the lock: a second unit on the same site, of whichever node, begins with the state that
+/// the first one left, never with the one that both found.
+async fn whoever_locks_second_sees_what_the_first_left(world: World) {
+    let scene = world.scene().await;
+    let there = world.second_engine().await;
+    let (engine, site) = (world.engine().clone(), scene.site.clone());
+    let (is_held, held) = oneshot::channel();
+    let (release, released) = oneshot::channel::<()>();
+    let first = tokio::spawn(async move {
+        let unit = engine.store().write(move |tx| {
+            Box::pin(async move {
+                let mut locked = LockedSite::expect(tx, &site).await?;
+                let new = Content {
+                    slug: "new".into(),
+                    kind: "page".into(),
+                    title: "New".into(),
+                    ..Content::default()
+                };
+                sites::create_node(tx, &mut locked, &Author::system(), new).await?;
+                is_held.send(()).unwrap();
+                released.await.unwrap();
+                Ok(locked.finish(tx, &Author::system()).await?.state_hash)
+            })
+        });
+        unit.await.unwrap()
+    });
+    held.await.unwrap();
+    let site = scene.site.clone();
+    let second = tokio::spawn(async move {
+        let unit = there.store().write(move |tx| {
+            Box::pin(async move {
+                let locked = LockedSite::expect(tx, &site).await?;
+                Ok(locked.row().state_hash.clone())
+            })
+        });
+        unit.await.unwrap()
+    });
+    let ended = async {
+        while !second.is_finished() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        () = world.database().somebody_waits() => {}
+        () = ended => {}
+    }
+    release.send(()).unwrap();
+    assert_eq!(second.await.unwrap(), first.await.unwrap());
 }

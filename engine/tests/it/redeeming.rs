@@ -21,6 +21,7 @@ on_both! {
     when_the_effect_fails_the_approval_is_spent_and_says_so,
     an_effect_that_refuses_late_leaves_nothing_but_its_receipt,
     a_failed_effect_leaves_nothing_of_itself,
+    what_the_update_does_not_take_runs_nothing,
     a_caller_who_hangs_up_does_not_stop_it,
     a_revoked_key_does_not_redeem,
     an_expired_key_does_not_redeem,
@@ -402,6 +403,35 @@ async fn a_failed_effect_leaves_nothing_of_itself(world: World) {
         .number("select count(*) from nodes where deleted_at is not null")
         .await;
     assert_eq!(gone, 0);
+}
+
+/// The record was read and found good; then its time ran out, or the site moved in a way that voided nothing. Only the UPDATE
+/// is left to say no, and its word counts.
+async fn what_the_update_does_not_take_runs_nothing(world: World) {
+    let scene = world.scene().await;
+    world.tampers();
+    for late in [false, true] {
+        let id = scene.approved().await;
+        let caller = scene.bot.verified().await.unwrap();
+        let stored = approvals::of_caller(world.engine(), &caller, &id)
+            .await
+            .unwrap();
+        match late {
+            true => world.advance(25 * HOUR),
+            false => world.sql("update sites set state_hash = 'sha256:00'").await,
+        }
+        let tool = world.engine().tools().get("publish").unwrap();
+        let gated = tool.run.gatable().unwrap();
+        let ran = approvals::redeem(world.engine(), &caller, tool, gated, &stored)
+            .await
+            .unwrap();
+        assert!(
+            matches!(ran, approvals::Redeem::Lost),
+            "it ran, late: {late}"
+        );
+        assert_eq!(scene.versions().await, 0);
+        assert_eq!(scene.stored_status(&id).await, "approved");
+    }
 }
 
 /// C65, C78: the asker is gone, the transaction is not.

@@ -1,7 +1,7 @@
 //! Units of work: all or nothing, beside each other, whatever happens to whoever asked.
 
 use crate::support::*;
-use cloudhal_engine::store::{Fail, Store, StoreError, events};
+use cloudhal_engine::store::{Fail, Store, StoreError, approvals, events};
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
@@ -15,6 +15,7 @@ on_both! {
     a_stream_of_refusals_does_not_hold_up_a_commit,
     dropped_futures_leave_no_lock_and_no_half,
     readers_and_writers_do_not_meet_a_busy_database,
+    a_unit_that_begins_by_reading_has_the_write_lock_all_the_same,
     two_engines_on_one_database_write_side_by_side,
     a_database_of_a_newer_binary_is_refused_and_not_touched,
     a_second_start_keeps_everything,
@@ -223,6 +224,26 @@ async fn readers_and_writers_do_not_meet_a_busy_database(world: World) {
     for task in tasks {
         task.await.unwrap();
     }
+}
+
+/// C76: what was read first could not be written to any more once somebody else had written; so nobody else may.
+async fn a_unit_that_begins_by_reading_has_the_write_lock_all_the_same(world: World) {
+    if world.database().kind() == Kind::Postgres {
+        // Rows are locked there, one by one, by the statement that needs them.
+        return;
+    }
+    let scene = world.scene().await;
+    let (site, now, beside) = (scene.site.clone(), world.engine().now(), world.clone());
+    let unit = world.engine().store().write(move |tx| {
+        Box::pin(async move {
+            let waiting = approvals::pending_of_site(tx, &site, now).await?;
+            let write = "pragma busy_timeout = 0; update instance set epoch = epoch";
+            let refused = beside.database().try_sql(write).await.unwrap_err();
+            assert!(refused.contains("locked"), "{refused}");
+            Ok(waiting)
+        })
+    });
+    assert_eq!(unit.await.unwrap(), 0);
 }
 
 async fn two_engines_on_one_database_write_side_by_side(world: World) {
