@@ -9,6 +9,8 @@ pub enum Segment<'t> {
     Odd(char),
     /// A word whose letters come from scripts that look alike.
     Mixed(&'t str),
+    /// A part of a host name that stands for one in other letters, `xn--…`.
+    Coded(&'t str),
 }
 
 /// `U+200B` for a character.
@@ -100,19 +102,35 @@ fn words<'t>(text: &'t str, out: &mut Vec<Segment<'t>>) {
     for (at, c) in ends {
         if c.is_alphanumeric() {
             start.get_or_insert(at);
+        } else if c == '-' && start.is_some_and(|from| is_coded(&text[from..])) {
+            // A host name's part goes on through its hyphens.
         } else if let Some(from) = start.take()
-            && mixes_scripts(&text[from..at])
+            && let Some(marked) = marked(&text[from..at])
         {
             if plain < from {
                 out.push(Segment::Plain(&text[plain..from]));
             }
-            out.push(Segment::Mixed(&text[from..at]));
+            out.push(marked);
             plain = at;
         }
     }
     if plain < text.len() {
         out.push(Segment::Plain(&text[plain..]));
     }
+}
+
+fn marked(word: &str) -> Option<Segment<'_>> {
+    if is_coded(word) && word.len() > 4 {
+        Some(Segment::Coded(word))
+    } else {
+        mixes_scripts(word).then_some(Segment::Mixed(word))
+    }
+}
+
+/// Punycode (RFC 3492), as a browser would undo it before it shows the address.
+fn is_coded(word: &str) -> bool {
+    word.get(..4)
+        .is_some_and(|start| start.eq_ignore_ascii_case("xn--"))
 }
 
 /// Latin beside Cyrillic, Greek, Armenian or Cherokee letters in one word.
@@ -146,6 +164,7 @@ mod tests {
                 Segment::Plain(p) => p.to_string(),
                 Segment::Odd(c) => format!("[{}]", code_point(c)),
                 Segment::Mixed(w) => format!("<{w}>"),
+                Segment::Coded(w) => format!("{{{w}}}"),
             })
             .collect();
         assert_eq!(seen, expect);
@@ -157,6 +176,8 @@ mod tests {
         check("x\u{202e}gpj.exe", "x[U+202E]gpj.exe");
         check("\u{2066}a\u{2069}", "[U+2066]a[U+2069]");
         check("p\u{430}ypal.com", "<p\u{430}ypal>.com");
+        check("https://xn--pple-43d.com/a", "https://{xn--pple-43d}.com/a");
+        check("www.XN--e1awd7f.xn--p1ai", "www.{XN--e1awd7f}.{xn--p1ai}");
         check("hi\u{e0041}", "hi[U+E0041]");
         check("bell\u{7}", "bell[U+0007]");
         check("a\u{200d}b", "a[U+200D]b");
@@ -174,6 +195,7 @@ mod tests {
             "Ελλάδα",
             "👩\u{200d}🚀 ❤\u{fe0f}",
             "10 µm",
+            "xn - xn-- a--b axn--b",
             "a\tb\nc",
             "",
         ] {

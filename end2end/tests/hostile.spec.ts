@@ -46,6 +46,7 @@ async function expectInertBothWays(pages: Page[], path: string, seen: string[]):
 }
 
 test("in every field that an agent can fill", async ({ cloudhal, httpAgent, site, open }) => {
+  // C40, C44, C45.
   const pages = [await open(), await open({ context: { javaScriptEnabled: false } })];
   const everything = BREAKOUTS.join("\n\n");
   const node = await httpAgent.node(site, "about");

@@ -262,7 +262,7 @@ fn clean_reason(reason: &str) -> String {
     let kept: String = odd::segments(reason)
         .into_iter()
         .filter_map(|segment| match segment {
-            Segment::Plain(text) | Segment::Mixed(text) => Some(text),
+            Segment::Plain(text) | Segment::Mixed(text) | Segment::Coded(text) => Some(text),
             Segment::Odd(_) => None,
         })
         .flat_map(str::chars)

@@ -1,7 +1,7 @@
 //! Other people's text: isolated, and with every character shown that would otherwise be read wrongly.
 
 use cloudhal_domain::odd::{self, Segment};
-use leptos::{either::EitherOf3, prelude::*};
+use leptos::{either::EitherOf4, prelude::*};
 
 /// A value as a stranger wrote it. Direction cannot leak out of it and nothing in it is invisible.
 pub fn foreign(text: &str) -> AnyView {
@@ -13,14 +13,20 @@ pub fn segments(text: &str) -> impl IntoView + use<> {
     odd::segments(text)
         .into_iter()
         .map(|segment| match segment {
-            Segment::Plain(plain) => EitherOf3::A(plain.to_string()),
-            Segment::Odd(c) => EitherOf3::B(view! {
+            Segment::Plain(plain) => EitherOf4::A(plain.to_string()),
+            Segment::Odd(c) => EitherOf4::B(view! {
                 <span class="odd" title=odd::name(c)>{odd::code_point(c)}</span>
             }),
-            Segment::Mixed(word) => EitherOf3::C(view! {
+            Segment::Mixed(word) => EitherOf4::C(view! {
                 <span class="mixed" title="Letters from scripts that look alike">
                     {word.to_string()}
                     <span class="odd">"mixed letters"</span>
+                </span>
+            }),
+            Segment::Coded(name) => EitherOf4::D(view! {
+                <span class="mixed" title="Stands for a name in other letters, which a browser may show instead">
+                    {name.to_string()}
+                    <span class="odd">"coded name"</span>
                 </span>
             }),
         })

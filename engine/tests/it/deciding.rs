@@ -220,6 +220,7 @@ async fn one_of_many_deciders_wins(world: World) {
     println!("approved {approved}, denied {denied}");
 }
 
+/// C49.
 async fn two_clicks_of_one_person_are_one_decision(world: World) {
     let scene = world.scene().await;
     let id = scene.asked().await;

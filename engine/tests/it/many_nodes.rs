@@ -80,7 +80,7 @@ async fn r10_a_slow_node_revives_nothing(world: World) {
     assert_eq!(scene.versions().await, 0);
 }
 
-/// Whoever takes a right away gets an answer only once nothing runs on that right any more: the redeem that began meanwhile
+/// C39. Whoever takes a right away gets an answer only once nothing runs on that right any more: the redeem that began meanwhile
 /// waits for it, and then refuses.
 async fn c39_a_right_that_is_being_taken_away_is_waited_for(world: World) {
     let scene = world.scene().await;

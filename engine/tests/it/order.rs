@@ -462,6 +462,7 @@ async fn what_is_not_part_of_the_call_does_not_bind(world: World) {
     answer.refused(Code::InvalidArguments);
 }
 
+/// C35: an approval adds no rights.
 async fn the_scope_is_asked_again_when_it_runs(world: World) {
     let scene = world.scene().await;
     let id = scene.approved().await;

@@ -95,6 +95,7 @@ async fn groups_must_each_be_represented(world: World) {
     assert_eq!(scene.versions().await, 0);
 }
 
+/// C30.
 async fn the_owner_of_the_agent_does_not_count_where_another_is_required(world: World) {
     let scene = world.scene().await;
     let ben = world.member("ben", &scene.site, Role::Approver).await;

@@ -91,7 +91,7 @@ async fn thirty_two_redeemers_run_it_once(world: World) {
     assert_eq!(redeemed, scene.versions().await);
 }
 
-/// R3, P3, P4.
+/// C59, R3, P3, P4.
 async fn an_editor_and_a_redeemer_never_publish_what_nobody_approved(world: World) {
     let scene = world.scene().await;
     let (mut ran, mut refused) = (0, 0);

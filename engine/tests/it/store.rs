@@ -171,7 +171,7 @@ fn refuse_on_and_on(
 /// C78.
 async fn dropped_futures_leave_no_lock_and_no_half(world: World) {
     let scene = world.scene().await;
-    for n in 0..500_usize {
+    for n in 0..5_000_usize {
         let body = format!("{n}");
         let mut call: std::pin::Pin<Box<dyn Future<Output = ()> + Send>> =
             {
@@ -209,13 +209,13 @@ async fn readers_and_writers_do_not_meet_a_busy_database(world: World) {
     for n in 0..16 {
         let writer = scene.clone();
         tasks.push(tokio::spawn(async move {
-            for m in 0..10 {
+            for m in 0..40 {
                 writer.edit(&format!("{n} {m}")).await;
             }
         }));
         let reader = scene.clone();
         tasks.push(tokio::spawn(async move {
-            for _ in 0..10 {
+            for _ in 0..40 {
                 let list = json!({"site": reader.site});
                 reader.bot.call("node-list", list).await.ok();
             }

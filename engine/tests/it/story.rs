@@ -16,6 +16,7 @@ on_both! {
     an_agent_has_at_most_ten_requests_waiting,
     a_site_has_at_most_fifty_requests_waiting,
     a_flood_of_distinct_calls_stops_at_the_cap,
+    a_thousand_calls_with_a_counter_stop_at_the_cap,
     a_flood_over_several_sites_stops_at_the_same_cap,
     a_restart_between_the_steps_changes_nothing,
     a_rotated_key_still_redeems,
@@ -159,7 +160,7 @@ async fn other_arguments_are_a_request_of_their_own(world: World) {
 /// C53.
 async fn a_storm_of_identical_calls_is_one_request(world: World) {
     let scene = world.scene().await;
-    let calls = (0..64).map(|_| {
+    let calls = (0..100).map(|_| {
         let scene = scene.clone();
         tokio::spawn(async move { scene.asked().await })
     });
@@ -208,28 +209,38 @@ async fn fifty_calls_at_once_keep_their_own_decisions(world: World) {
         .map(Result::unwrap)
         .collect();
     assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 50);
+    // Twenty-five of each, in an order that nobody chose, all at once.
+    let mut order: Vec<usize> = (0..50).collect();
+    order.sort_by_cached_key(|_| cloudhal_engine::clock::fresh_id());
+    let approves: BTreeSet<usize> = order[..25].iter().copied().collect();
+    let decisions = order.into_iter().map(|n| {
+        let (ada, id, yes) = (scene.ada.clone(), ids[n].clone(), approves.contains(&n));
+        tokio::spawn(async move {
+            match yes {
+                true => ada.approve(&id).await.unwrap(),
+                false => ada.deny(&id, &format!("no to {n}")).await.unwrap(),
+            }
+        })
+    });
+    for decided in futures::future::join_all(decisions).await {
+        decided.unwrap();
+    }
     for (n, id) in ids.iter().enumerate() {
-        match n % 2 {
-            0 => scene.ada.approve(id).await.unwrap(),
-            _ => scene.ada.deny(id, &format!("no to {n}")).await.unwrap(),
-        };
-    }
-    for (n, id) in ids.iter().enumerate().filter(|(n, _)| n % 2 == 1) {
-        let arguments = json!({"site": scene.site, "node": nodes[n]});
-        let denied = bots[n % 5].call_with(id, "delete", arguments).await;
-        let denied = denied.refused(Code::ApprovalDenied);
-        assert_eq!(denied.details["reason"], format!("no to {n}"));
-    }
-    for (n, id) in ids.iter().enumerate().filter(|(n, _)| n % 2 == 0) {
-        let bot = &bots[n % 5];
-        let record = bot
-            .call("approvals-get", json!({"approvalId": id}))
-            .await
-            .ok();
+        let (bot, yes) = (&bots[n % 5], approves.contains(&n));
+        let record = bot.call("approvals-get", json!({"approvalId": id})).await;
+        let record = record.ok();
+        let status = if yes { "approved" } else { "denied" };
         assert_eq!(
             (&record["status"], &record["arguments"]["node"]),
-            (&json!("approved"), &nodes[n])
+            (&json!(status), &nodes[n]),
+            "{n} of {approves:?}"
         );
+        if !yes {
+            let arguments = json!({"site": scene.site, "node": nodes[n]});
+            let denied = bot.call_with(id, "delete", arguments).await;
+            let denied = denied.refused(Code::ApprovalDenied);
+            assert_eq!(denied.details["reason"], format!("no to {n}"));
+        }
     }
 }
 
@@ -311,6 +322,37 @@ async fn a_flood_of_distinct_calls_stops_at_the_cap(world: World) {
             .await,
         10
     );
+}
+
+/// C54. A site on which drafts wait takes as many different calls as there are titles.
+async fn a_thousand_calls_with_a_counter_stop_at_the_cap(world: World) {
+    let scene = world.scene().await;
+    let policy = json!({"extraGatedTools": ["node-create"]});
+    scene.ada.set_policy(&scene.site, policy).await.unwrap();
+    let (mut waiting, mut refused) = (0, 0);
+    for hundred in 0..10 {
+        let calls = (0..100).map(|n| {
+            let (bot, site) = (scene.bot.clone(), scene.site.clone());
+            let n = hundred * 100 + n;
+            let new =
+                json!({"site": site, "title": format!("Page {n}"), "slug": format!("page-{n}")});
+            tokio::spawn(async move { bot.call("node-create", new).await })
+        });
+        for answer in futures::future::join_all(calls).await {
+            match answer.unwrap() {
+                Answer::ApprovalPending(_) => waiting += 1,
+                other => {
+                    let refusal = other.refused(Code::TooManyPending);
+                    assert_eq!(refusal.details["limit"], 10);
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert_eq!((waiting, refused), (10, 990));
+    assert_eq!(world.number("select count(*) from approvals").await, 10);
+    let other = world.agent("other", &scene.ada, &[&scene.site]).await;
+    other.call("publish", scene.publish_args()).await.pending();
 }
 
 /// Each site has a lock of its own; what an agent has waiting is counted over all of them.

@@ -5,6 +5,7 @@ use crate::support::*;
 on_both! {
     a_pending_row_with_other_arguments_is_not_decided,
     a_row_set_to_approved_by_hand_does_not_redeem,
+    each_reason_not_to_redeem_can_be_told_apart,
     an_approved_row_with_anything_changed_does_not_redeem,
     a_decision_of_another_request_does_not_count,
     a_node_redeems_what_another_one_signed_if_it_knows_its_key,
@@ -82,6 +83,86 @@ async fn a_row_set_to_approved_by_hand_does_not_redeem(world: World) {
             .await;
         refuse().await;
     }
+}
+
+/// C39: what happened after the approval is told by code, cause and words, and no two of them are told alike.
+async fn each_reason_not_to_redeem_can_be_told_apart(world: World) {
+    let scene = world.scene().await;
+    let bea = world.member("bea", &scene.site, Role::Approver).await;
+    let (bot, who) = (scene.bot.id.as_str(), bea.person().id().as_str());
+    let undo = "update agent_keys set revoked_at = null; update agents set disabled_at = null; update people set disabled_at = null;
+        update memberships set role = 'approver' where role = 'viewer'";
+    let happened = [
+        (
+            "its key was revoked",
+            "update agent_keys set revoked_at = 1".to_owned(),
+        ),
+        (
+            "the agent was disabled",
+            format!("update agents set disabled_at = 1 where id = '{bot}'"),
+        ),
+        (
+            "the approver was demoted",
+            format!("update memberships set role = 'viewer' where person_id = '{who}'"),
+        ),
+        (
+            "the approver's account was disabled",
+            format!("update people set disabled_at = 1 where id = '{who}'"),
+        ),
+        (
+            "the row was edited",
+            "update approvals set expires_at = expires_at + 1 where status = 'approved'".to_owned(),
+        ),
+        (
+            "the database was restored",
+            "update instance set epoch = epoch + 1".to_owned(),
+        ),
+        ("its time ran out", String::new()),
+        ("the site changed", String::new()),
+    ];
+    let mut told = std::collections::BTreeMap::new();
+    for (what, sql) in happened {
+        let id = scene.asked().await;
+        bea.approve(&id).await.unwrap();
+        let caller = scene.bot.verified().await.unwrap();
+        match what {
+            "its time ran out" => world.advance(25 * HOUR),
+            "the site changed" => drop(scene.edit("Else.").await),
+            _ => world.sql(&sql).await,
+        }
+        let request = cloudhal_engine::gate::CallRequest {
+            tool: "publish".into(),
+            arguments: scene.publish_args(),
+            approval: Some(id.as_str().into()),
+            reason: None,
+        };
+        // Past the door, which knows a revoked key already.
+        let Answer::Error { error } = world.engine().call(&caller, request).await else {
+            panic!("{what}, and it did not refuse")
+        };
+        assert_eq!(scene.versions().await, 0, "{what}");
+        let words = (
+            error.code.as_str(),
+            error.details["cause"].to_string(),
+            error.message,
+        );
+        told.entry(words).or_insert_with(Vec::new).push(what);
+        world.sql(undo).await;
+        world
+            .sql("delete from decisions; delete from approvals")
+            .await;
+    }
+    world.tampers();
+    let alike: Vec<_> = told.values().filter(|whats| whats.len() > 1).collect();
+    // An approver who was demoted and one whose account was disabled: of either, only that they may not decide any more.
+    assert_eq!(
+        alike,
+        [&vec![
+            "the approver was demoted",
+            "the approver's account was disabled"
+        ]],
+        "{told:#?}"
+    );
 }
 
 async fn an_approved_row_with_anything_changed_does_not_redeem(world: World) {

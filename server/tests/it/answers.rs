@@ -28,6 +28,7 @@ impl Reached {
     }
 }
 
+/// [C87] among them: a denial with its reason, framed as data.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_code_is_said_where_the_contract_says() {
     let mut reached = Reached(BTreeSet::new());
@@ -289,6 +290,11 @@ async fn looking_and_waiting_write_nothing() {
     });
     ada.deny(site, &id).await;
     assert_eq!(wait.await.unwrap()["status"], "denied");
+    // [C12] Denied while it waited, and asked to run all the same.
+    let seen = bot.call_with(&id, "publish", json!({"site": site})).await;
+    assert_refused(&seen, Code::ApprovalDenied, "denied while it waited");
+    let versions = "select count(*) from versions";
+    assert_eq!(server.database.number(versions).await, 0);
     let too_long = bot
         .call(
             "approvals-get",
@@ -358,7 +364,7 @@ async fn a_key_lists_what_it_may_call() {
     server.done().await;
 }
 
-/// CONTRACT §5: where `approvalId` and `reason` may stand, and that neither is part of what is hashed [C20].
+/// CONTRACT §5: where `approvalId` and `reason` may stand, and that neither is part of what is hashed [C01, C20].
 #[tokio::test(flavor = "multi_thread")]
 async fn the_envelope_takes_its_names_and_no_others() {
     let server = TestServer::start().await;

@@ -172,6 +172,7 @@ impl Scene {
     }
 }
 
+/// [C25] The server functions are those of the pages' own program too: both halves are compiled from one list.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_key_opens_a_peoples_route() {
     let scene = Scene::set().await;
@@ -218,6 +219,7 @@ async fn no_key_opens_a_peoples_route() {
     scene.done().await;
 }
 
+/// [C89]
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_let_in_without_a_session() {
     let scene = Scene::set().await;
@@ -286,6 +288,7 @@ const ELSEWHERE: [&[(&str, &str)]; 14] = [
     ],
 ];
 
+/// [C64, C71]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_elsewhere_cannot_use_the_session() {
     let scene = Scene::set().await;
@@ -323,6 +326,7 @@ async fn a_page_elsewhere_cannot_use_the_session() {
     scene.done().await;
 }
 
+/// [C71]
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_post_decides() {
     let scene = Scene::set().await;
@@ -375,18 +379,25 @@ async fn a_hundred_previews_change_nothing() {
     let page = format!("/approvals/{}", scene.id);
     let before = scene.ada.record(&scene.server.site, &scene.id).await;
     let journal = scene.server.journal().await.len();
+    let agents = [
+        "Slackbot-LinkExpanding 1.0",
+        "Mozilla/5.0",
+        "WhatsApp/2.0",
+        "facebookexternalhit/1.1",
+    ];
     for round in 0..100 {
-        let method = [Method::GET, Method::HEAD, Method::OPTIONS][round % 3].clone();
-        let agent = ["Slackbot-LinkExpanding 1.0", "Mozilla/5.0", "WhatsApp/2.0"][round % 3];
-        let request = match round % 2 {
-            0 => scene.server.anonymous().request(method, &page),
-            _ => scene
-                .ada
-                .request(method, &page)
-                .header("purpose", "prefetch"),
-        };
-        let seen = Seen::of(request.header("user-agent", agent)).await;
-        assert!(seen.status < 500, "{}", seen.text);
+        for method in [Method::GET, Method::HEAD, Method::OPTIONS] {
+            let request = match round % 2 {
+                0 => scene.server.anonymous().request(method, &page),
+                _ => scene
+                    .ada
+                    .request(method, &page)
+                    .header("purpose", "prefetch")
+                    .header("sec-purpose", "prefetch;prerender"),
+            };
+            let seen = Seen::of(request.header("user-agent", agents[round / 2 % 4])).await;
+            assert!(seen.status < 500, "{}", seen.text);
+        }
     }
     assert_eq!(
         scene.ada.record(&scene.server.site, &scene.id).await,

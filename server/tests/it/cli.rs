@@ -17,6 +17,7 @@ const SETTINGS: [&str; 8] = [
     "CLOUDHAL_LOG",
 ];
 
+/// [C29, C77]
 #[test]
 fn it_says_what_it_is_and_takes() {
     let operator = Operator::new();

@@ -105,6 +105,46 @@ async fn hints_go_to_those_who_may_see() {
     ended.await.unwrap();
 }
 
+/// [C07] Denied: on every list and page, in a second window and on a device that reads it anew, and to the agent that waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_denial_is_said_everywhere() {
+    let server = TestServer::start().await;
+    let (bot, ada) = (server.as_agent("bot").await, server.as_person("ada").await);
+    let (second, site) = (server.as_person("ada").await, &server.site);
+    let id = bot.ask("publish", json!({"site": site})).await;
+    let mut tab = Stream::open(&second).await;
+    let (waiting, asked) = (bot.clone(), id.clone());
+    let poll = tokio::spawn(async move {
+        let which = json!({"approvalId": asked, "waitSeconds": 45});
+        waiting.ok("approvals-get", which).await
+    });
+    ada.deny(site, &id).await;
+    assert_eq!(poll.await.unwrap()["status"], "denied");
+    let hint = tab.hint().await.unwrap();
+    assert_eq!(hint["kind"], "approval.decided");
+    assert_eq!(hint["approval"], json!(id));
+    for person in [&ada, &second] {
+        assert_eq!(person.record(site, &id).await["status"], "denied");
+        let page = person.get(&format!("/approvals/{id}")).await.text;
+        assert!(page.contains("Denied by") && !page.contains("name=\"seenDigest\""));
+        let list = person
+            .get(&format!("/api/sites/{site}/approvals?status=denied"))
+            .await;
+        assert_eq!(list.body["items"][0]["id"], json!(id));
+        let waits = person
+            .get(&format!("/api/sites/{site}/approvals?status=pending"))
+            .await;
+        assert_eq!(waits.body["items"], json!([]));
+        assert!(!person.get("/approvals").await.text.contains(&id));
+        let denied = person.get("/approvals?tab=denied").await.text;
+        assert!(denied.contains(&id) && denied.contains("Denied"));
+    }
+    let seen = bot.call_with(&id, "publish", json!({"site": site})).await;
+    assert_refused(&seen, Code::ApprovalDenied, "the agent's own call");
+    drop(tab);
+    server.done().await;
+}
+
 /// A person who may no longer see a site hears nothing of it on the next stream.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_needs_a_session() {

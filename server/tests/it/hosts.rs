@@ -44,6 +44,7 @@ fn foreign(server: &TestServer) -> Vec<Vec<String>> {
     hosts
 }
 
+/// [C64]
 #[tokio::test(flavor = "multi_thread")]
 async fn another_host_is_turned_away_before_anything_is_read() {
     let server = TestServer::start().await;
@@ -57,8 +58,9 @@ async fn another_host_is_turned_away_before_anything_is_read() {
             }
             // A body that no door would take: its fault must not be what is answered.
             let seen = request.body("{\"a\":").send(&server).await;
-            // An HTTP/1.1 request without exactly one usable Host may fail in the HTTP library already.
-            if seen.status != 400 {
+            // An HTTP/1.1 request whose Host is no text may fail in the HTTP library already.
+            let unusable = hosts.iter().any(|host| host.contains('\u{a0}'));
+            if !(unusable && seen.status == 400) {
                 assert_refused(
                     &seen,
                     Code::HostNotAllowed,
@@ -87,12 +89,13 @@ async fn another_host_is_turned_away_before_anything_is_read() {
     server.done().await;
 }
 
+/// [C64]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_another_origin_cannot_borrow_a_key() {
     let server = TestServer::start().await;
     let bot = server.as_agent("bot").await;
     let ours = server.origin.clone();
-    let foreign: [Vec<String>; 7] = [
+    let foreign: [Vec<String>; 9] = [
         vec!["https://evil.example".into()],
         vec!["null".into()],
         vec![format!("{ours}/")],
@@ -100,6 +103,8 @@ async fn a_page_of_another_origin_cannot_borrow_a_key() {
         vec![ours.replace("http:", "https:")],
         vec![ours.clone(), "https://evil.example".into()],
         vec![String::new()],
+        vec![ours.replace("127.0.0.1", "127.0.0.1.")],
+        vec![ours.replace("127.0.0.1", "127.0.0.1.nip.io")],
     ];
     for (method, path) in &DOORS[..3] {
         for origins in &foreign {

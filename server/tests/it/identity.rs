@@ -14,6 +14,7 @@ async fn ask(server: &TestServer, path: &str, headers: &[(&str, String)]) -> See
     request.body("{}").send(server).await
 }
 
+/// [C26]
 #[tokio::test(flavor = "multi_thread")]
 async fn every_bad_key_gets_the_same_answer() {
     let server = TestServer::start().await;

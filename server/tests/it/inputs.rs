@@ -390,6 +390,7 @@ async fn family_7_structure_bombs() {
     scene.server.done().await;
 }
 
+/// Family 7 [C88]: bodies that do not end, or not where they said.
 #[tokio::test(flavor = "multi_thread")]
 async fn family_7_endless_and_broken_bodies() {
     let scene = Scene::set().await;
@@ -637,7 +638,7 @@ async fn family_10_identifiers() {
     scene.server.done().await;
 }
 
-/// Family 11: an approval id that does not fit. The record stays as it was.
+/// Family 11 [C02]: an approval id that does not fit. The record stays as it was.
 #[tokio::test(flavor = "multi_thread")]
 async fn family_11_approval_ids_misused() {
     let scene = Scene::set().await;
@@ -740,6 +741,8 @@ async fn family_12_repetition_and_restart() {
         ids.insert(call.await.unwrap());
     }
     assert_eq!(ids.len(), 1);
+    let rows = "select count(*) from approvals";
+    assert_eq!(scene.server.database.number(rows).await, 1);
     let id = ids.first().unwrap();
     let ada = scene.server.as_person("ada").await;
     ada.approve(&site, id).await;

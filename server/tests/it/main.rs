@@ -27,5 +27,9 @@ mod outage;
 mod pages;
 mod sign_in;
 
+mod reported_calls;
+mod reported_people;
+
+mod cases;
 mod census;
 mod reach;

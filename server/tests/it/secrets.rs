@@ -8,6 +8,7 @@ use reqwest::{Client, redirect::Policy};
 
 const PASSWORD: &str = "correct horse battery staple";
 
+/// [C84]
 #[tokio::test(flavor = "multi_thread")]
 async fn no_secret_is_logged_or_repeated() {
     let operator = Operator::new().with("CLOUDHAL_LOG", "trace");

@@ -450,6 +450,13 @@ async fn signing_in_leads_nowhere_else() {
             .await;
         assert_eq!(page.status, 200, "{payload:?}");
         assert!(!page.text.contains("<script>alert"), "{payload:?}");
+        // What the page's own form would carry on, whatever it made of it.
+        let next = PersonClient::field(&page, "next");
+        let next = crate::reported_calls::plain(&next);
+        let path = link(&server, "ada").await;
+        let seen = ada.post_form(&path, &[("next", &next)]).await;
+        let landed = ours.join(seen.location()).unwrap();
+        assert_eq!(landed.origin(), ours.origin(), "{payload:?} as {next:?}");
     }
     // The deep link itself survives, by password too.
     server.account_with_password("pia", PASSWORD).await;

@@ -11,6 +11,7 @@ fn keys(value: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// [C63] at its end: one approval, an edit, and no second effect.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_asks_a_person_approves_it_runs_once() {
     the_story(Kind::Sqlite).await;

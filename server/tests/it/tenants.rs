@@ -3,6 +3,7 @@
 use crate::{reach, support::*};
 use reqwest::Method;
 
+/// [C32, C33]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_of_another_site_sees_what_nobody_sees() {
     let server = TestServer::start().await;
@@ -127,7 +128,7 @@ fn assert_alike(foreign: &Seen, absent: &Seen, theirs: &str, unknown: &str, name
     );
 }
 
-/// What only reads through a server function, and lists that must not hold what is foreign.
+/// [C32] What only reads through a server function, and lists that must not hold what is foreign.
 #[tokio::test(flavor = "multi_thread")]
 async fn server_functions_and_lists_keep_to_ones_own_sites() {
     let server = TestServer::start().await;
@@ -185,7 +186,7 @@ async fn server_functions_and_lists_keep_to_ones_own_sites() {
     server.done().await;
 }
 
-/// An agent of one site on another: as if it were not there, whatever it tries.
+/// [C33] An agent of one site on another: as if it were not there, whatever it tries.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_of_another_site_finds_nothing() {
     let server = TestServer::start().await;

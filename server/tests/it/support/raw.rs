@@ -67,6 +67,39 @@ impl Raw {
         seen
     }
 
+    /// The whole request, and then nobody who waits for its answer. The connection is held for so many turns of the
+    /// scheduler, so that the server is met at different points of its work.
+    pub async fn send_and_leave(&self, server: &TestServer, turns: usize) {
+        let mut socket = TcpStream::connect(server.addr).await.unwrap();
+        socket.write_all(self.head().as_bytes()).await.unwrap();
+        socket.write_all(&self.body).await.unwrap();
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Bodies one after the other on one connection, and their answers.
+    pub async fn pipelined(
+        server: &TestServer,
+        path: &str,
+        key: &str,
+        bodies: &[Vec<u8>],
+    ) -> Vec<Seen> {
+        let mut socket = TcpStream::connect(server.addr).await.unwrap();
+        let mut seen = Vec::new();
+        for body in bodies {
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {key}\r\ncontent-length: {}\r\n\r\n",
+                server.host(),
+                body.len()
+            );
+            socket.write_all(head.as_bytes()).await.unwrap();
+            socket.write_all(body).await.unwrap();
+            seen.push(answer(&mut socket).await);
+        }
+        seen
+    }
+
     /// The head and a part of the body that it announced, then nothing more.
     pub async fn send_and_hang_up(&self, server: &TestServer, part: &[u8]) -> Seen {
         let mut socket = TcpStream::connect(server.addr).await.unwrap();
