@@ -123,7 +123,7 @@ fn every_case_that_a_test_names_is_one() {
     assert!(seen.len() > COUNT / 2, "the scan found {seen:?}");
 }
 
-fn collect(folder: &Path, into: &mut Vec<PathBuf>) {
+pub fn collect(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let is_source = path.extension().is_some_and(|e| e == "rs" || e == "ts");

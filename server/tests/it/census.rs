@@ -1,7 +1,10 @@
-//! The census: every people's route and every server function, found by [`crate::reach`], against everybody who may not use it
-//! [C25, C27, C71, C89]. A route that is added is counted without anybody remembering to.
+//! The census: nothing that can be reached with an agent's key, without a session, or from a page elsewhere changes a decision.
+//!
+//! Every people's route and every server function, found by [`crate::reach`], meets everybody who may not use it [C25, C27,
+//! C71, C89]; every other route and every method of MCP meets everybody there is. What is added is counted without anybody
+//! remembering to.
 
-use crate::{reach, support::*};
+use crate::{cases, reach, support::*};
 use reqwest::{Method, RequestBuilder};
 
 /// A people's route with real ids in it, and what a caller of it would send.
@@ -172,7 +175,7 @@ impl Scene {
     }
 }
 
-/// [C25] The server functions are those of the pages' own program too: both halves are compiled from one list.
+/// [C25] The server functions are those of the pages' own program, too; see below.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_key_opens_a_peoples_route() {
     let scene = Scene::set().await;
@@ -298,8 +301,9 @@ async fn a_page_elsewhere_cannot_use_the_session() {
         .iter()
         .filter(|target| target.method != Method::GET)
     {
+        let method = || target.method.clone();
         for elsewhere in ELSEWHERE {
-            let mut request = scene.ada.bare(target.method.clone(), &target.path);
+            let mut request = scene.ada.bare(method(), &target.path);
             for (name, value) in elsewhere {
                 request = request.header(*name, value.replace("OURS", &scene.server.origin));
             }
@@ -311,7 +315,7 @@ async fn a_page_elsewhere_cannot_use_the_session() {
         for origin in [None, Some("https://evil.example")] {
             let mut request = scene
                 .ada
-                .bare(target.method.clone(), &target.path)
+                .bare(method(), &target.path)
                 .header("content-type", "text/plain");
             request = match origin {
                 Some(origin) => request.header("origin", origin),
@@ -370,6 +374,194 @@ async fn only_a_post_decides() {
     assert_eq!(scene.server.effects().await, before);
     scene.assert_untouched("after other methods").await;
     scene.done().await;
+}
+
+/// The routes that are not the people's, with every method and whoever may come: they know no decision.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_other_route_decides() {
+    let scene = Scene::set().await;
+    let before = scene.server.effects().await;
+    let record = scene.ada.record(&scene.server.site, &scene.id).await;
+    let body = json!({
+        "seenDigest": record["seenDigest"], "decision": "approve", "verdict": "approve", "approved": true, "ids": [scene.id],
+        "approvalId": scene.id, "id": scene.id, "arguments": {"approvalId": scene.id},
+    });
+    let others: Vec<_> = reach::routes()
+        .into_iter()
+        .filter(|route| !route.for_people)
+        .collect();
+    assert!(others.len() > 10, "only {} routes", others.len());
+    for route in others {
+        let path = route
+            .path
+            .replace("{slug}", SLUG)
+            .replace("{tool}", "approvals-get")
+            .replace("{*path}", &format!("approvals/{}/approve", scene.id))
+            .replace("{*file}", "x")
+            .replace("{file}", "x")
+            .replace("{version}", "x");
+        assert!(!path.contains('{'), "say here what to put into {path}");
+        for method in [
+            Method::GET,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+        ] {
+            let ours = scene.ada.request(method.clone(), &path);
+            let theirs = scene
+                .ada
+                .bare(method.clone(), &path)
+                .header("origin", "https://evil.example");
+            let key = scene.bot.request(method.clone(), &path);
+            let nobody = scene.server.anonymous().request(method, &path);
+            for request in [ours, theirs, key, nobody] {
+                // The head alone: a stream does not end.
+                let seen = request.json(&body).send().await.unwrap();
+                assert!(seen.status().as_u16() < 500, "{path}: {}", seen.status());
+            }
+        }
+    }
+    assert_eq!(scene.server.effects().await, before);
+    scene.assert_untouched("after every other route").await;
+    scene.done().await;
+}
+
+/// Methods of the protocol in its two eras, and what somebody would hope for.
+const MCP_METHODS: [&str; 34] = [
+    "initialize",
+    "server/discover",
+    "ping",
+    "tools/list",
+    "tools/call",
+    "tasks/get",
+    "tasks/result",
+    "tasks/update",
+    "tasks/list",
+    "tasks/cancel",
+    "elicitation/create",
+    "elicitation/complete",
+    "sampling/createMessage",
+    "roots/list",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "resources/subscribe",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
+    "logging/setLevel",
+    "subscriptions/listen",
+    "notifications/initialized",
+    "notifications/cancelled",
+    "notifications/elicitation/complete",
+    "notifications/tasks/status",
+    "approvals/approve",
+    "approvals/deny",
+    "approvals/decide",
+    "tools/approve",
+    "approve",
+    "decide",
+    "",
+];
+
+/// Every method, and every tool, with the id of what waits: by the agent that asked, by another one, with a session instead
+/// of a key, and from a page elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_method_of_mcp_decides() {
+    let scene = Scene::set().await;
+    let site = &scene.server.site;
+    let other = scene.server.as_agent("other").await;
+    let asked = scene.bot.mcp_call("publish", json!({"site": site})).await;
+    let structured = &asked.body["result"]["structuredContent"];
+    let id = structured["approvalId"].as_str().unwrap().to_owned();
+    let digest = scene.ada.record(site, &id).await["seenDigest"].clone();
+    let answer = json!({"action": "accept", "content": {"decision": "approve", "approved": true}});
+    let params = |tool: &str| {
+        let mut arguments = json!({"approvalId": id});
+        if ["publish", "rollback", "delete"].contains(&tool) {
+            arguments["site"] = json!(site);
+        }
+        json!({
+            "name": tool, "arguments": arguments, "taskId": id, "requestId": id, "elicitationId": id, "approvalId": id,
+            "uri": format!("{}/approvals/{id}", scene.server.origin), "seenDigest": digest, "decision": "approve",
+            "inputResponses": {id.as_str(): answer}, "result": answer, "_meta": {"approved": true},
+        })
+    };
+    let listed = scene.bot.get("/tools").await.body["tools"].clone();
+    let tools: Vec<String> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["id"].as_str().unwrap().replace('-', "_"))
+        // An agent may withdraw what it asked, which is no decision.
+        .filter(|tool| tool != "approvals_cancel")
+        .collect();
+    let mut messages = Vec::new();
+    for method in MCP_METHODS {
+        let message = |tool: &str| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params(tool)});
+        match method {
+            "tools/call" => messages.extend(tools.iter().map(|tool| message(tool))),
+            _ => messages.push(message("publish")),
+        }
+    }
+    // An answer to a question that was never put.
+    messages.push(json!({"jsonrpc": "2.0", "id": 1, "result": answer}));
+    messages.push(json!({"jsonrpc": "2.0", "id": id, "result": answer}));
+    let before = scene.server.effects().await;
+    for message in &messages {
+        for version in ["2025-11-25", "2026-07-28", "2025-03-26"] {
+            let dressed = |request: RequestBuilder| {
+                let method = message["method"].as_str().unwrap_or("x");
+                request
+                    .header("accept", "application/json, text/event-stream")
+                    .header("mcp-protocol-version", version)
+                    .header("mcp-method", if method.is_empty() { "x" } else { method })
+                    .header(
+                        "mcp-name",
+                        message["params"]["name"].as_str().unwrap_or("x"),
+                    )
+                    .json(message)
+            };
+            let elsewhere = scene.bot.request(Method::POST, "/mcp");
+            for request in [
+                scene.bot.request(Method::POST, "/mcp"),
+                other.request(Method::POST, "/mcp"),
+                scene.ada.request(Method::POST, "/mcp"),
+                elsewhere.header("origin", "https://evil.example"),
+            ] {
+                let seen = dressed(request).send().await.unwrap();
+                let about = format!("{message} in {version}");
+                assert!(seen.status().as_u16() < 500, "{about}: {}", seen.status());
+            }
+            let decided = "select count(*) from decisions";
+            let decided = scene.server.database.number(decided).await;
+            assert_eq!(decided, 0, "{message} in {version}");
+        }
+    }
+    let record = scene.ada.record(site, &id).await;
+    assert_eq!(record["status"], "pending");
+    assert_eq!(scene.server.effects().await.0, before.0, "nothing ran");
+    scene.assert_untouched("after every method").await;
+    scene.done().await;
+}
+
+/// The browser's half knows no server function that the server's half does not list: both come from these attributes.
+#[test]
+fn the_census_knows_every_server_function_in_the_sources() {
+    let mut named = std::collections::BTreeSet::new();
+    let mut files = Vec::new();
+    cases::collect(&reach::root().join("app/src"), &mut files);
+    for file in files {
+        let source = std::fs::read_to_string(file).unwrap();
+        for attribute in source.split("#[server").skip(1) {
+            let attribute = attribute.split(")]").next().unwrap();
+            let endpoint = attribute.split("endpoint = \"").nth(1).unwrap();
+            let endpoint = endpoint.split('"').next().unwrap();
+            named.insert(format!("POST /_fn/{endpoint}"));
+        }
+    }
+    assert_eq!(named, reach::server_functions());
 }
 
 /// [C56] Mail scanners and chat previews open links, many times and with any method that is safe.
