@@ -178,7 +178,7 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation!(
         "another-time", "a changed tool or a restore is not looked for", REDEEMING,
-        "if let Some(cause) = self.another_time(tx, &stored).await? {" => "if let (Some(cause), true) = (self.another_time(tx, &stored).await?, false) {",
+        "if let Some(cause) = self.another_time(&stored) {" => "if let (Some(cause), true) = (self.another_time(&stored), false) {",
         &["voiding::a_changed_tool_voids"], ""
     ),
     mutation!(
@@ -207,6 +207,11 @@ pub const MUTATIONS: &[Mutation] = &[
         "policy-not-measured", "the approvals are not measured against the policy again", REDEEMING,
         "if !measured.missing().is_nothing() {" => "if false && !measured.missing().is_nothing() {",
         &["policy::a_policy_made_stricter_holds_at_redeem", "redeeming::an_approver_who_may_no_longer_decide_does_not_count"], ""
+    ),
+    mutation!(
+        "denial-elsewhere", "a denial of the same call at another door does not hold at redeem", REDEEMING,
+        "            refuse_denied_since(tx, call, since, cool_down).await?;\n" => "            let _ = since;\n",
+        &["policy::a_denial_at_another_door_stands_at_redeem"], ""
     ),
     mutation!(
         "deciders-not-held", "PostgreSQL: an approver's account may change while their approval is spent", REDEEMING,
