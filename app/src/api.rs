@@ -7,7 +7,7 @@ use cloudhal_domain::{
     id::{ApprovalId, NodeId},
     view::{
         AgentsView, ApprovalView, ChangesView, InboxPage, InboxQuery, JournalPage, NodeView,
-        SiteRow, SiteView, VersionsView, Viewer,
+        PeopleView, SettingsView, SiteRow, SiteView, VersionsView, Viewer,
     },
 };
 use leptos::{
@@ -22,7 +22,7 @@ pub use packed::{Packed, open};
 #[cfg(feature = "ssr")]
 mod door;
 #[cfg(feature = "ssr")]
-use door::{signed_in, tell};
+use door::{posted, signed_in, tell};
 
 /// A no as the page shows it: the code, and words that are safe to print.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -125,7 +125,25 @@ pub async fn versions(
 #[server(prefix = "/_fn", endpoint = "agents", input = Json)]
 pub async fn agents() -> Result<Packed<AgentsView>, StudioError> {
     let (engine, person) = signed_in()?;
-    tell(cloudhal_engine::studio::agents(&engine, &person).await)
+    let posted = posted();
+    let view = cloudhal_engine::studio::agents(&engine, &person).await;
+    tell(view.map(|view| AgentsView { posted, ..view }))
+}
+
+#[server(prefix = "/_fn", endpoint = "people", input = Json)]
+pub async fn people() -> Result<Packed<PeopleView>, StudioError> {
+    let (engine, person) = signed_in()?;
+    let posted = posted();
+    let view = cloudhal_engine::studio::people(&engine, &person).await;
+    tell(view.map(|view| PeopleView { posted, ..view }))
+}
+
+#[server(prefix = "/_fn", endpoint = "settings", input = Json)]
+pub async fn settings(slug: String) -> Result<Packed<SettingsView>, StudioError> {
+    let (engine, person) = signed_in()?;
+    let posted = posted();
+    let view = cloudhal_engine::studio::settings(&engine, &person, &slug).await;
+    tell(view.map(|view| SettingsView { posted, ..view }))
 }
 
 #[server(prefix = "/_fn", endpoint = "journal", input = Json)]

@@ -27,7 +27,8 @@ use leptos_router::{
 
 use pages::{
     agents::Agents, approval::Approval, changes::Changes, desk::Desk, desk::NothingOpen,
-    journal::Journal, node::Node, site::Site, sites::Sites, trouble::NotFound, versions::Versions,
+    journal::Journal, node::Node, people::People, settings::Settings, site::Site, sites::Sites,
+    trouble::NotFound, versions::Versions,
 };
 use pages::{login::Login, login::SetUp, login::SignInLink, studio::Studio};
 
@@ -60,6 +61,8 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/sites/:slug") view=Site ssr=SsrMode::Async/>
                     <Route path=path!("/sites/:slug/versions") view=Versions ssr=SsrMode::Async/>
                     <Route path=path!("/sites/:slug/nodes/:node") view=Node ssr=SsrMode::Async/>
+                    <Route path=path!("/sites/:slug/settings") view=Settings ssr=SsrMode::Async/>
+                    <Route path=path!("/people") view=People ssr=SsrMode::Async/>
                     <Route path=path!("/agents") view=Agents ssr=SsrMode::Async/>
                     <Route path=path!("/journal") view=Journal ssr=SsrMode::Async/>
                 </ParentRoute>

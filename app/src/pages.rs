@@ -16,6 +16,9 @@ pub mod node;
 pub mod versions;
 
 pub mod agents;
+pub mod people;
+pub mod settings;
+
 pub mod journal;
 pub mod login;
 pub mod trouble;

@@ -3,7 +3,8 @@
 use cloudhal_domain::{
     approval::{Status, VoidCause},
     code::Code,
-    policy::Missing,
+    policy::{Missing, Rule},
+    policy_form::UNITS,
     role::Role,
     view::{Needs, NodeStatus, Tab},
 };
@@ -135,6 +136,90 @@ pub fn role(role: Role) -> &'static str {
     }
 }
 
+/// A role by its name.
+pub fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Viewer => "Viewer",
+        Role::Editor => "Editor",
+        Role::Approver => "Approver",
+        Role::Owner => "Owner",
+    }
+}
+
+/// When a key ends: the form's values and their words.
+pub fn key_ends() -> Vec<(String, String)> {
+    let ends = [
+        ("", "Never"),
+        ("30", "In 30 days"),
+        ("90", "In 90 days"),
+        ("365", "In a year"),
+    ];
+    ends.map(|(days, word)| (days.to_owned(), word.to_owned()))
+        .into()
+}
+
+/// What a gated tool does, as the head of its rule.
+pub fn act(tool: &str) -> &str {
+    match tool {
+        "publish" => "Publishing",
+        "rollback" => "Rolling back",
+        "delete" => "Deleting",
+        "issue-invoice" => "Issuing an invoice",
+        "delete-invoice" => "Deleting an invoice",
+        "node-create" => "Adding a page to the draft",
+        "node-update" => "Changing a page of the draft",
+        "node-move" => "Moving a page of the draft",
+        other => other,
+    }
+}
+
+/// A rule in plain sentences: "Two people must approve, somebody from legal among them."
+pub fn rule(rule: &Rule) -> String {
+    const NUMBERS: [&str; 11] = [
+        "No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten",
+    ];
+    let number = NUMBERS
+        .get(rule.approvers as usize)
+        .map_or_else(|| rule.approvers.to_string(), |word| (*word).to_owned());
+    let people = if rule.approvers == 1 {
+        "person"
+    } else {
+        "people"
+    };
+    let mut said = format!("{number} {people} must approve");
+    if !rule.groups.is_empty() {
+        let groups: Vec<String> = rule
+            .groups
+            .iter()
+            .map(|g| format!("somebody from {g}"))
+            .collect();
+        said += &format!(", {} among them", groups.join(" and "));
+    }
+    said += ".";
+    if rule.require_distinct_approver {
+        said += " The person whose agent asks does not count.";
+    }
+    if let Some(seconds) = rule.lifetime_seconds {
+        said += &format!(" A request holds for {}.", length(seconds));
+    }
+    if rule.denial_cool_down_seconds > 0 {
+        let time = length(rule.denial_cool_down_seconds);
+        said += &format!(" After a denial the same call is refused for {time}.");
+    }
+    if rule.studio_only {
+        said += " It is decided in the Studio alone.";
+    }
+    said
+}
+
+/// "2 hours", "90 seconds": in the longest unit that it is a whole number of.
+fn length(seconds: u64) -> String {
+    let unit = UNITS.iter().find(|(_, size)| seconds.is_multiple_of(*size));
+    let (name, size) = unit.copied().unwrap_or(("seconds", 1));
+    let one = name.trim_end_matches('s');
+    count((seconds / size) as i64, one, name)
+}
+
 /// How a notice wants to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
@@ -199,6 +284,13 @@ pub fn notice(code: &str) -> (Tone, &'static str) {
             Calm,
             "The site changed since this page was opened, so nothing was done. Please look again.",
         ),
+        "saved" => (Good, "Saved."),
+        "key_revoked" => (Good, "Revoked. The next call with that key is refused."),
+        "disabled" => (Good, "Disabled. It can be enabled again."),
+        "enabled" => (Good, "Enabled."),
+        "member_added" => (Good, "Added to this site."),
+        "member_removed" => (Good, "Taken off this site."),
+        "policy_saved" => (Good, "The policy is saved and holds at once."),
         "nothing_selected" => (Calm, "No request was selected, so nothing was denied."),
         "forbidden" => (
             Bad,

@@ -21,6 +21,7 @@ pub mod card;
 pub mod approval;
 
 pub mod policy;
+pub mod policy_form;
 pub mod role;
 
 pub mod answer;

@@ -5,6 +5,7 @@ use crate::id::{ApprovalId, NodeId};
 pub const APPROVALS: &str = "/approvals";
 pub const SITES: &str = "/sites";
 pub const AGENTS: &str = "/agents";
+pub const PEOPLE: &str = "/people";
 pub const JOURNAL: &str = "/journal";
 pub const LOGIN: &str = "/login";
 pub const LOGOUT: &str = "/logout";
@@ -29,6 +30,11 @@ pub fn node(slug: &str, node: &NodeId) -> String {
 
 pub fn versions(slug: &str) -> String {
     format!("/sites/{slug}/versions")
+}
+
+/// Who belongs to a site, and what an approval on it takes.
+pub fn settings(slug: &str) -> String {
+    format!("/sites/{slug}/settings")
 }
 
 /// The published site; `path` without slashes at its ends.

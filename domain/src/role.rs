@@ -22,10 +22,16 @@ impl Role {
         }
     }
 
+    /// From the least to the most.
+    pub const ALL: [Self; 4] = [Self::Viewer, Self::Editor, Self::Approver, Self::Owner];
+
     pub fn from_text(text: &str) -> Option<Self> {
-        [Self::Viewer, Self::Editor, Self::Approver, Self::Owner]
-            .into_iter()
-            .find(|r| r.as_str() == text)
+        Self::ALL.into_iter().find(|r| r.as_str() == text)
+    }
+
+    /// Let an agent of one's own change the draft.
+    pub fn may_edit(self) -> bool {
+        self >= Self::Editor
     }
 
     /// Approve or deny what agents ask.

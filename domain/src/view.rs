@@ -2,9 +2,10 @@
 
 use crate::{
     approval::{ApprovalRecord, Status},
-    card::{Card, NodeChange, Risk},
-    id::{AgentId, ApprovalId, NodeId, PersonId, SiteId},
-    policy::Missing,
+    canonical::Fault,
+    card::{Card, NodeChange, Owner, Risk},
+    id::{AgentId, ApprovalId, KeyId, NodeId, PersonId, SiteId},
+    policy::{Missing, Policy},
     role::Role,
     time::Timestamp,
     tool::Surface,
@@ -176,6 +177,8 @@ pub struct Member {
     pub role: Role,
     /// Groups that the site's policy may ask for.
     pub groups: Vec<String>,
+    /// Whether the account is disabled: it neither signs in nor counts.
+    pub disabled: bool,
 }
 
 /// A stretch of a long list of changes.
@@ -355,32 +358,152 @@ pub struct VersionRow {
     pub approval: Option<ApprovalId>,
 }
 
+/// An agent, as far as the person who looks may know it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct AgentRow {
     pub id: AgentId,
     pub name: String,
-    pub owner: String,
-    pub sites: Vec<String>,
+    /// The person who answers for it.
+    pub owner: Owner,
+    pub sites: Vec<SiteName>,
     /// Empty means every tool.
     pub tools: Vec<String>,
     pub created_at: Timestamp,
+    /// From then on no key of its opens anything.
+    pub disabled_at: Option<Timestamp>,
     pub keys: Vec<KeyRow>,
     pub waiting: i64,
+    /// Whether the person who looks may change its scope and its keys.
+    pub manageable: bool,
 }
 
+/// A site as a link names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SiteName {
+    pub id: SiteId,
+    pub slug: String,
+    pub title: String,
+}
+
+/// A key, without what is secret of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct KeyRow {
+    pub id: KeyId,
     /// The part that may be shown.
     pub prefix: String,
     pub created_at: Timestamp,
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
+    /// When it was last used, to within some minutes; `None` where it never was.
+    pub last_used_at: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentsView {
     pub agents: Vec<AgentRow>,
     pub mcp_url: String,
+    /// Sites that the person who looks may put an agent on.
+    pub sites: Vec<SiteName>,
+    /// Every tool that an agent can have.
+    pub tools: Vec<String>,
+    /// Whom a workspace owner may make the owner of an agent; empty for anybody else.
+    pub owners: Vec<Owner>,
+    pub posted: Posted,
+}
+
+/// Somebody with an account here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Account {
+    pub id: PersonId,
+    pub name: String,
+    pub email: String,
+    pub workspace_owner: bool,
+    pub created_at: Timestamp,
+    pub disabled_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PeopleView {
+    pub people: Vec<Account>,
+    /// The person who looks.
+    pub you: PersonId,
+    pub posted: Posted,
+}
+
+/// Who belongs to a site, and what an approval on it takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SettingsView {
+    pub slug: String,
+    pub title: String,
+    /// Of the person who looks.
+    pub role: Role,
+    pub you: PersonId,
+    pub workspace_owner: bool,
+    pub members: Vec<Member>,
+    /// Agents that work on the site.
+    pub agents: Vec<AgentRow>,
+    pub policy: Policy,
+    /// The policy as canonical text: its form carries it, so that two owners do not undo each other unseen.
+    pub policy_text: String,
+    /// Tools that wait for an approval here, the site's own choice of them last.
+    pub gated: Vec<String>,
+    /// Tools that the policy may let wait as well.
+    pub drafts: Vec<String>,
+    /// Groups that there are, or that the policy asks for.
+    pub groups: Vec<String>,
+    /// Rules that nobody could satisfy as things stand.
+    pub unsatisfiable: Vec<Fault>,
+    pub posted: Posted,
+}
+
+/// How a form's POST went, for the page that answers it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Posted {
+    pub returned: Option<Returned>,
+    pub shown: Option<Shown>,
+}
+
+/// A form that could not be taken: what was typed, and what is wrong with it, so that nothing has to be typed again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Returned {
+    /// Which of a page's forms.
+    pub form: String,
+    pub fields: Vec<(String, String)>,
+    /// By the names of the form's fields.
+    pub faults: Vec<Fault>,
+    /// The whole of it in one sentence.
+    pub problem: String,
+}
+
+/// A secret that one answer shows, and no other.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct Shown {
+    pub kind: ShownKind,
+    /// Whose it is: an agent's or a person's name.
+    pub name: String,
+    pub secret: String,
+    pub expires_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShownKind {
+    Key,
+    SignInLink,
+}
+
+/// Without the secret: what is debugged ends in logs.
+impl std::fmt::Debug for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shown")
+            .field("kind", &self.kind)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
 }
 
 /// One hint over the live stream: what to look at again. It carries no content (CONTRACT §2, `/api/events`).
@@ -388,8 +511,9 @@ pub struct AgentsView {
 #[serde(rename_all = "camelCase")]
 pub struct LiveHint {
     /// `approval.requested`, `approval.decided`, `approval.voided`, `approval.expired`, `approval.cancelled`,
-    /// `approval.executed`, `site.changed`.
+    /// `approval.executed`, `site.changed`, `members.changed`, `people.changed`.
     pub kind: String,
+    /// Empty where it is about the workspace.
     pub site: SiteId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalId>,

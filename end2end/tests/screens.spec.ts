@@ -103,6 +103,9 @@ test("signed in", async ({ cloudhal, httpAgent, site, ada }) => {
   await look(ada, "versions", `/sites/${BAKERY}/versions`);
   await look(ada, "node-edited", `/sites/${BAKERY}/nodes/${await httpAgent.node(site, "visit/opening-hours")}`);
   await look(ada, "node-collection", `/sites/${BAKERY}/nodes/${await httpAgent.node(site, "bread")}`);
+  await look(ada, "settings", `/sites/${BAKERY}/settings`);
+  await look(ada, "settings-saved", `/sites/${BAKERY}/settings?notice=policy_saved`);
+  await look(ada, "people", "/people");
   await look(ada, "agents", "/agents");
   await look(ada, "journal", "/journal");
   await look(ada, "journal-of-a-site", `/journal?site=${BAKERY}`);

@@ -7,22 +7,30 @@ use crate::{
     Engine,
     authority::Author,
     clock::{self, TEXT, fresh_id},
-    journal,
-    people::Person,
     secret::token_digest,
-    store::{Fail, agents as sql, sites as sites_sql},
+    store::{agents as sql, sites as sites_sql},
     tools::Tool,
 };
 use cloudhal_domain::{
     card::{Asker, Owner},
     code::{Code, Refusal},
-    id::{AgentId, PersonId, SiteId},
-    time::Timestamp,
+    id::{PersonId, SiteId},
     tool::{CallerKind, Effect, Surface},
 };
-use serde_json::json;
 use std::collections::BTreeSet;
 use subtle::ConstantTimeEq as _;
+
+mod keeping;
+mod lost;
+mod used;
+
+pub use keeping::{
+    Change, NewAgent, NewKey, add, add_by, add_key, change, everyone, new_key, revoke_by_prefix,
+    revoke_key, take_off,
+};
+pub use lost::void_unreachable;
+pub(crate) use lost::void_unreachable_now;
+pub(crate) use used::Used;
 
 const PREFIX: &str = "clh_";
 const ID_CHARS: usize = 26;
@@ -121,7 +129,11 @@ impl Caller {
             .await?
             .filter(|row| row.deleted_at.is_none());
         match row {
-            Some(row) if sql::has_site(engine.store().read(), &self.id, site.as_str()).await? => {
+            Some(row)
+                if sql::owners_role(engine.store().read(), &self.id, site.as_str())
+                    .await?
+                    .is_some() =>
+            {
                 Ok(row)
             }
             _ => Err(Refusal::not_found("site")),
@@ -147,6 +159,7 @@ pub async fn verify_key(
     let Some(holder) = holder.filter(|_| right) else {
         return Err(unauthorized());
     };
+    engine.used().mark(&holder.key_id, engine.now());
     let tools = match holder.all_tools {
         1 => None,
         _ => Some(
@@ -204,153 +217,6 @@ fn checksum(id: &str, secret: &str) -> String {
 /// What a person may see of a key again.
 pub fn shown_prefix(key_id: &str) -> String {
     format!("{PREFIX}{}…", key_id.chars().take(8).collect::<String>())
-}
-
-/// A new agent, as its owner wants it.
-pub struct NewAgent {
-    pub name: String,
-    pub sites: Vec<SiteId>,
-    /// Empty means every tool that agents can have.
-    pub tools: Vec<String>,
-    pub expires_at: Option<Timestamp>,
-}
-
-/// Adds an agent and its first key; the key is returned once and never again.
-pub async fn add(
-    engine: &Engine,
-    owner: &Person,
-    new: NewAgent,
-) -> Result<(AgentId, String), Refusal> {
-    let name = new.name.trim().to_owned();
-    if name.is_empty()
-        || name.chars().count() > 60
-        || name.contains(char::is_control)
-        || cloudhal_domain::odd::count(&name) > 0
-    {
-        return Err(Refusal::new(
-            Code::InvalidArguments,
-            "An agent's name needs 1 to 60 visible characters.",
-        ));
-    }
-    for tool in &new.tools {
-        engine.tools().get(tool)?;
-    }
-    let (key_id, secret, key) = make_key();
-    let id = fresh_id();
-    let (agent, now, owner) = (AgentId::new(&id), engine.now(), owner.clone());
-    let unit = engine.store().write(move |tx| {
-        Box::pin(async move {
-            if !sql::insert(tx, &id, &name, owner.id().as_str(), new.tools.is_empty(), now).await? {
-                return Err(Refusal::conflict(format!("{} has an agent named {name} already. A further key for it: `cloudhal agent key`.", owner.name())).into());
-            }
-            for site in &new.sites {
-                sql::add_site(tx, &id, site.as_str()).await?;
-            }
-            for tool in &new.tools {
-                sql::add_tool(tx, &id, tool).await?;
-            }
-            sql::insert_key(tx, &key_id, &id, &token_digest(&secret), now, new.expires_at).await?;
-            let body = json!({"agent": id, "name": name, "owner": owner.id(), "sites": new.sites, "tools": new.tools, "key": key_id});
-            journal::workspace(tx, now, journal::Entry { kind: "agent.added", actor: &Author::system(), approval: None, body }).await
-        })
-    });
-    unit.await?;
-    Ok((agent, key))
-}
-
-/// A further key for an agent that its owner has already; shown once. Approvals are the agent's, so the new key redeems them.
-pub async fn add_key(
-    engine: &Engine,
-    owner: &Person,
-    name: &str,
-    expires_at: Option<Timestamp>,
-) -> Result<String, Refusal> {
-    let (key_id, secret, key) = make_key();
-    let (owner, name, now) = (owner.clone(), name.trim().to_owned(), engine.now());
-    let unit = engine.store().write(move |tx| {
-        Box::pin(async move {
-            let Some(agent) = sql::of_owner(tx, owner.id().as_str(), &name).await? else {
-                let said = format!(
-                    "{} has no agent named {name}; add it with `cloudhal agent add`.",
-                    owner.name()
-                );
-                return Err(Refusal::new(Code::NotFound, said).into());
-            };
-            sql::insert_key(tx, &key_id, &agent, &token_digest(&secret), now, expires_at).await?;
-            let entry = journal::Entry {
-                kind: "key.added",
-                actor: &Author::system(),
-                approval: None,
-                body: json!({"agent": agent, "name": name, "key": key_id}),
-            };
-            journal::workspace(tx, now, entry).await
-        })
-    });
-    unit.await?;
-    Ok(key)
-}
-
-/// Ends a key at once.
-pub async fn revoke_key(engine: &Engine, by: &Person, key_id: &str) -> Result<(), Refusal> {
-    let (key_id, now, by) = (key_id.to_owned(), engine.now(), Author::person(by));
-    let unit = engine.store().write(move |tx| {
-        Box::pin(async move {
-            let agent = sql::revoke_key(tx, &key_id, now)
-                .await?
-                .ok_or_else(|| Fail::from(Refusal::not_found("key")))?;
-            let body = json!({"agent": agent, "key": key_id});
-            journal::workspace(
-                tx,
-                now,
-                journal::Entry {
-                    kind: "key.revoked",
-                    actor: &by,
-                    approval: None,
-                    body,
-                },
-            )
-            .await
-        })
-    });
-    Ok(unit.await?)
-}
-
-/// Ends the one good key that begins like this, from the command line; returns its agent's name.
-pub async fn revoke_by_prefix(engine: &Engine, shown: &str) -> Result<String, Refusal> {
-    let shown = shown.trim().trim_end_matches('…');
-    let id = shown
-        .strip_prefix(PREFIX)
-        .unwrap_or(shown)
-        .split('_')
-        .next()
-        .unwrap_or_default()
-        .to_owned();
-    let now = engine.now();
-    let unit = engine.store().write(move |tx| {
-        Box::pin(async move {
-            sql::lock_keys(tx).await?;
-            let found = sql::good_keys(tx, &id).await?;
-            let [(key, agent, name)] = found.as_slice() else {
-                let problem = if found.is_empty() {
-                    "No good key begins like that."
-                } else {
-                    "More than one key begins like that. Give more of it."
-                };
-                return Err(Refusal::new(Code::InvalidArguments, problem).into());
-            };
-            sql::revoke_key(tx, key, now).await?;
-            let body = json!({"agent": agent, "key": key});
-            let entry = journal::Entry {
-                kind: "key.revoked",
-                actor: &Author::system(),
-                approval: None,
-                body,
-            };
-            journal::workspace(tx, now, entry).await?;
-            Ok(name.clone())
-        })
-    });
-    Ok(unit.await?)
 }
 
 #[cfg(test)]

@@ -112,7 +112,8 @@ impl Filing {
     async fn file(self, tx: &mut Tx) -> Result<(sql::OpenRow, String), Fail> {
         let site = LockedSite::expect(tx, &self.site).await?;
         let now = site.now();
-        if !agents_sql::has_site(tx.sql(), self.caller.id(), self.site.as_str()).await? {
+        let reached = agents_sql::owners_role(tx.sql(), self.caller.id(), self.site.as_str());
+        if reached.await?.is_none() {
             return Err(Refusal::not_found("site").into());
         }
         let state_hash = site.row().state_hash.clone();

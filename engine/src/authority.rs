@@ -119,3 +119,27 @@ impl<'p> Decider<'p> {
         self.person
     }
 }
+
+/// Who keeps accounts, agents and keys: the operator at the command line, or a person on a page of our own. What a person
+/// may do is asked of the database in the unit that does it.
+#[derive(Clone, Debug)]
+pub struct Steward(Option<Person>);
+
+impl Steward {
+    /// For the command line: whoever reads the database's files may do everything.
+    pub fn operator() -> Self {
+        Self(None)
+    }
+
+    pub fn person(person: &Person, _: SameOrigin) -> Self {
+        Self(Some(person.clone()))
+    }
+
+    pub(crate) fn as_person(&self) -> Option<&Person> {
+        self.0.as_ref()
+    }
+
+    pub(crate) fn author(&self) -> Author {
+        self.0.as_ref().map_or_else(Author::system, Author::person)
+    }
+}

@@ -2,7 +2,7 @@
 //! commits.
 
 use crate::{
-    Engine,
+    Engine, agents,
     authority::Author,
     clock::fresh_id,
     failpoint::{self, Point},
@@ -75,6 +75,9 @@ pub async fn sweep(engine: &Engine) -> Result<(), Refusal> {
         });
         unit.await?;
     }
+    // What a change of access voids at once is found again here, should a process have ended between the two.
+    agents::void_unreachable(engine).await?;
+    engine.used().keep(engine).await?;
     engine.store().sweep_sessions(now.ms()).await?;
     let before = now.minus(EVENTS_KEPT).ms();
     engine

@@ -11,7 +11,7 @@ use crate::{
     journal::{self, Entry},
     policies,
     sites::LockedSite,
-    store::{Fail, agents as agents_sql, approvals::Stored},
+    store::{Fail, Tx, agents as agents_sql, approvals::Stored},
     tools::{self, Draft, Run, Tool},
 };
 use cloudhal_domain::{
@@ -20,6 +20,7 @@ use cloudhal_domain::{
     code::{Code, Refusal},
     digest,
     id::ApprovalId,
+    role::Role,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -265,9 +266,7 @@ async fn run_draft(
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
             let mut locked = LockedSite::expect(tx, &site).await?;
-            if !agents_sql::has_site(tx.sql(), &agent, site.as_str()).await? {
-                return Err(Fail::from(Refusal::not_found("site")));
-            }
+            expect_may_edit(tx, &agent, site.as_str()).await?;
             if policies::of_row(locked.row())?.gates(tool) {
                 return Ok(Drafted::Waits);
             }
@@ -277,4 +276,18 @@ async fn run_draft(
         })
     });
     Ok(unit.await?)
+}
+
+/// An agent changes no draft that its owner's role does not let them change.
+async fn expect_may_edit(tx: &mut Tx, agent: &str, site: &str) -> Result<(), Fail> {
+    let role = agents_sql::owners_role(tx.sql(), agent, site).await?;
+    match role.as_deref().and_then(Role::from_text) {
+        None => Err(Refusal::not_found("site").into()),
+        Some(role) if !role.may_edit() => Err(Refusal::new(
+            Code::InsufficientScope,
+            "The person who answers for this agent may only look at this site, so the agent may too. An owner of the site can change that. Nothing was changed.",
+        )
+        .into()),
+        Some(_) => Ok(()),
+    }
 }

@@ -86,6 +86,7 @@ struct Inner {
     settings: Settings,
     secret: Secret,
     tools: Registry,
+    used: agents::Used,
 }
 
 impl Engine {
@@ -110,6 +111,7 @@ impl Engine {
             settings,
             secret,
             tools: Registry::new(),
+            used: agents::Used::default(),
         }));
         people::ensure_instance(&engine).await?;
         Ok(engine)
@@ -134,6 +136,11 @@ impl Engine {
     /// For what is only looked at. A unit of work asks its transaction, [`store::Tx::now`].
     pub fn now(&self) -> Timestamp {
         self.0.clock.now()
+    }
+
+    /// Which keys were used lately.
+    pub(crate) fn used(&self) -> &agents::Used {
+        &self.0.used
     }
 
     pub(crate) fn secret(&self) -> &Secret {

@@ -3,7 +3,7 @@
 
 use crate::{
     Engine,
-    authority::Author,
+    authority::{Author, Steward},
     clock::{self, fresh_id},
     journal,
     secret::token_digest,
@@ -23,6 +23,12 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use std::sync::LazyLock;
 use tokio::sync::Semaphore;
+
+mod accounts;
+pub(crate) use accounts::is_owner_now;
+pub use accounts::{
+    Change, Invited, Link, change, everybody, find, invite, list, new_link, owners_only,
+};
 
 /// Somebody who is signed in. Cannot be made from an API key.
 #[derive(Clone, Debug)]
@@ -100,37 +106,27 @@ pub async fn is_empty(engine: &Engine) -> Result<bool, Refusal> {
     Ok(sql::count(engine.store().read()).await? == 0)
 }
 
-/// Adds an account; the e-mail address must be free.
+/// Adds an account, as the operator; the e-mail address must be free.
 pub async fn add(engine: &Engine, new: NewPerson) -> Result<Person, Refusal> {
     let row = prepare(engine, new).await?;
     let now = engine.now();
     let unit = engine
         .store()
-        .write(move |tx| Box::pin(async move { insert(tx, row, now).await }));
+        .write(move |tx| Box::pin(async move { insert(tx, row, &Author::system(), now).await }));
     Ok(unit.await?)
 }
 
 async fn prepare(engine: &Engine, new: NewPerson) -> Result<sql::PersonRow, Refusal> {
     let email = new.email.trim().to_owned();
-    let name = new.name.trim().to_owned();
+    let name = check_name(&new.name)?;
     let looks_right = email.len() <= 254
         && email
             .split_once('@')
             .is_some_and(|(user, host)| !user.is_empty() && !host.is_empty());
     if !looks_right || email.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err(Refusal::new(
-            Code::InvalidArguments,
+        return Err(at_fault(
+            "/email",
             "That does not look like an e-mail address.",
-        ));
-    }
-    if name.is_empty()
-        || name.chars().count() > 100
-        || name.contains(char::is_control)
-        || cloudhal_domain::odd::count(&name) > 0
-    {
-        return Err(Refusal::new(
-            Code::InvalidArguments,
-            "A name needs 1 to 100 visible characters.",
         ));
     }
     let password_hash = match new.password {
@@ -149,17 +145,45 @@ async fn prepare(engine: &Engine, new: NewPerson) -> Result<sql::PersonRow, Refu
     })
 }
 
+/// A name that a person may have, without spaces around it.
+fn check_name(name: &str) -> Result<String, Refusal> {
+    let name = name.trim();
+    if name.is_empty()
+        || name.chars().count() > 100
+        || name.contains(char::is_control)
+        || cloudhal_domain::odd::count(name) > 0
+    {
+        return Err(at_fault(
+            "/name",
+            "A name needs 1 to 100 visible characters.",
+        ));
+    }
+    Ok(name.to_owned())
+}
+
+fn at_fault(pointer: &str, problem: &str) -> Refusal {
+    Refusal::new(Code::InvalidArguments, problem)
+        .with("faults", json!([{"pointer": pointer, "problem": problem}]))
+}
+
 async fn insert(
     tx: &mut Tx,
     row: sql::PersonRow,
+    by: &Author,
     now: cloudhal_domain::time::Timestamp,
 ) -> Result<Person, Fail> {
     if !sql::insert(tx, &row, &row.email.to_lowercase()).await? {
-        return Err(Refusal::conflict("Somebody has that e-mail address already. A sign-in link for them: `cloudhal person link`.").into());
+        let problem = "Somebody has that e-mail address already; they need a new sign-in link, not a second account (People in the Studio, or `cloudhal person link`).";
+        return Err(Refusal::conflict(problem)
+            .with(
+                "faults",
+                json!([{"pointer": "/email", "problem": "somebody has it already"}]),
+            )
+            .into());
     }
     let entry = journal::Entry {
         kind: "person.added",
-        actor: &Author::system(),
+        actor: by,
         approval: None,
         body: json!({"person": row.id, "email": row.email, "name": row.name, "workspaceOwner": row.workspace_owner == 1}),
     };
@@ -232,32 +256,10 @@ pub async fn verify_password(
     }
 }
 
-/// A link that signs a person in once, by a POST.
+/// A link that signs a person in once, by a POST; as the operator.
 pub async fn sign_in_link(engine: &Engine, person: &Person) -> Result<String, Refusal> {
-    let token = link_token();
-    let (hash, id, now) = (
-        token_digest(&token),
-        person.id.as_str().to_owned(),
-        engine.now(),
-    );
-    let unit = engine.store().write(move |tx| {
-        Box::pin(async move {
-            Ok(sql::insert_link(
-                tx,
-                &hash,
-                "sign_in",
-                Some(&id),
-                now,
-                now.plus(limits::SIGN_IN_LINK_TTL),
-            )
-            .await?)
-        })
-    });
-    unit.await?;
-    Ok(format!(
-        "{}/login/link/{token}",
-        engine.settings().public_url
-    ))
+    let link = new_link(engine, &Steward::operator(), &person.id).await?;
+    Ok(link.url)
 }
 
 /// Spends a sign-in link. One answer for unknown, spent and old ones.
@@ -328,7 +330,7 @@ pub async fn set_up(engine: &Engine, token: &str, mut new: NewPerson) -> Result<
             if !good || sql::count_now(tx).await? > 0 {
                 return Err(spent().into());
             }
-            insert(tx, row, now).await
+            insert(tx, row, &Author::system(), now).await
         })
     });
     Ok(unit.await?)

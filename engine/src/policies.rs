@@ -5,13 +5,13 @@ use crate::{
     authority::Author,
     journal::{self, Entry},
     people::{self, Person},
-    sites::LockedSite,
+    sites::{self, LockedSite},
     store::{Connection, Fail, StoreError, policies as sql, sites::SiteRow},
     tools::Run,
 };
 use cloudhal_domain::{
     approval::{Approval, Status, Verdict},
-    canonical,
+    canonical::{self, Fault},
     code::{Code, Refusal},
     id::{PersonId, SiteId},
     origin::SameOrigin,
@@ -44,8 +44,7 @@ pub async fn set(
     }
     let policy: Policy =
         serde_json::from_value(policy).map_err(|e| refuse(&[(String::new(), e.to_string())]))?;
-    let gated = tools(engine, |run| matches!(run, Run::Gated(_)));
-    let drafts = tools(engine, |run| matches!(run, Run::Draft(_)));
+    let (gated, drafts) = (gated_tools(engine), draft_tools(engine));
     let faults = policy.faults(&gated, &drafts);
     if !faults.is_empty() {
         return Err(refuse(&faults));
@@ -64,13 +63,7 @@ pub async fn set(
                 )
                 .into());
             }
-            let eligible = eligible(tx.sql(), site.as_str()).await?;
-            let askers: Vec<PersonId> = sql::askers(tx.sql(), site.as_str())
-                .await?
-                .into_iter()
-                .map(PersonId::new)
-                .collect();
-            let hopeless = new.unsatisfiable(&eligible, &askers);
+            let hopeless = hopeless(tx.sql(), site.as_str(), &new).await?;
             if !hopeless.is_empty() {
                 return Err(refuse(&hopeless).into());
             }
@@ -83,11 +76,39 @@ pub async fn set(
                 approval: None,
                 body: json!({"before": before, "after": new}),
             };
-            journal::site(tx, site.as_str(), now, entry).await
+            journal::site(tx, site.as_str(), now, entry).await?;
+            sites::announce(tx, "members.changed", site.as_str(), None, now).await
         })
     });
     unit.await?;
     Ok(policy)
+}
+
+/// The rules that nobody could satisfy any more, as when people left; for those who may see the site.
+pub async fn unsatisfiable(
+    engine: &Engine,
+    person: &Person,
+    site: &SiteId,
+) -> Result<Vec<Fault>, Refusal> {
+    let policy = get(engine, person, site).await?;
+    let mut db = engine.store().reader().await?;
+    let faults = hopeless(&mut db, site.as_str(), &policy).await?;
+    let fault = |(pointer, problem)| Fault { pointer, problem };
+    Ok(faults.into_iter().map(fault).collect())
+}
+
+async fn hopeless(
+    db: &mut Connection,
+    site: &str,
+    policy: &Policy,
+) -> Result<Vec<(String, String)>, StoreError> {
+    let eligible = eligible(db, site).await?;
+    let askers: Vec<PersonId> = sql::askers(db, site)
+        .await?
+        .into_iter()
+        .map(PersonId::new)
+        .collect();
+    Ok(policy.unsatisfiable(&eligible, &askers))
 }
 
 /// Where a list stands for an object: the derived reader would take its items as fields in their order.
@@ -120,6 +141,16 @@ fn refuse(faults: &[(String, String)]) -> Refusal {
         format!("The policy was not set: {said}. Nothing was changed."),
     )
     .with("faults", listed)
+}
+
+/// Tools that always wait for an approval.
+pub fn gated_tools(engine: &Engine) -> Vec<&'static str> {
+    tools(engine, |run| matches!(run, Run::Gated(_)))
+}
+
+/// Tools that a site's policy may let wait as well.
+pub fn draft_tools(engine: &Engine) -> Vec<&'static str> {
+    tools(engine, |run| matches!(run, Run::Draft(_)))
 }
 
 fn tools(engine: &Engine, which: fn(&Run) -> bool) -> Vec<&'static str> {

@@ -16,7 +16,7 @@ use cloudhal_domain::{
     card::{Asker, Card, Change, NodeChange, RevisionRef, Risk},
     code::Refusal,
     digest::Digest,
-    id::{AgentId, ApprovalId, NodeId, SiteId},
+    id::{ApprovalId, NodeId, SiteId},
     limits,
     role::Role,
     time::Timestamp,
@@ -25,10 +25,12 @@ use cloudhal_domain::{
 };
 use serde_json::{Value, json};
 
+mod access;
 mod journal;
 mod request;
 
 pub use crate::store::approvals::Filter;
+pub use access::{agent, agents, agents_kept, people, settings, site_agents};
 pub use journal::journal;
 pub use request::{approval, changes, preview};
 
@@ -533,59 +535,5 @@ pub async fn versions(
         versions: rows.into_iter().map(version).collect(),
         next_cursor,
         site: site_row(engine, site, role).await?,
-    })
-}
-
-/// The agents that a person owns or meets on their sites. Of somebody else's agent they see what it does on sites of theirs,
-/// and none of its keys.
-pub async fn agents(engine: &Engine, person: &Person) -> Result<AgentsView, Refusal> {
-    let (db, now) = (engine.store().read(), engine.now());
-    let rows = if person.is_workspace_owner() {
-        agents_sql::all(db).await?
-    } else {
-        agents_sql::visible_to(db, person.id().as_str()).await?
-    };
-    let mut agents = Vec::with_capacity(rows.len());
-    let own_sites = sites_sql::of_person(db, person.id()).await?;
-    for row in rows {
-        let whole = person.is_workspace_owner() || row.owner_id == person.id().as_str();
-        let keys = if whole {
-            agents_sql::keys(db, &row.id).await?
-        } else {
-            Vec::new()
-        };
-        let key = |k: agents_sql::KeyRow| KeyRow {
-            prefix: crate::agents::shown_prefix(&k.id),
-            created_at: Timestamp(k.created_at),
-            expires_at: k.expires_at.map(Timestamp),
-            revoked_at: k.revoked_at.map(Timestamp),
-        };
-        agents.push(AgentRow {
-            sites: sites_sql::of_agent(db, &row.id)
-                .await?
-                .into_iter()
-                .filter(|site| whole || own_sites.iter().any(|own| own.id == site.id))
-                .map(|s| s.title)
-                .collect(),
-            tools: agents_sql::tools(db, &row.id)
-                .await?
-                .into_iter()
-                .map(|(t,)| t)
-                .collect(),
-            waiting: if whole {
-                approvals_sql::pending_by_agent(db, &row.id, now).await?
-            } else {
-                approvals_sql::pending_by_agent_for(db, &row.id, person.id().as_str(), now).await?
-            },
-            keys: keys.into_iter().map(key).collect(),
-            id: AgentId::new(row.id),
-            name: row.name,
-            owner: row.owner_name,
-            created_at: Timestamp(row.created_at),
-        });
-    }
-    Ok(AgentsView {
-        agents,
-        mcp_url: engine.mcp_url(),
     })
 }

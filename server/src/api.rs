@@ -27,10 +27,14 @@ use cloudhal_domain::{
     view::LiveHint,
 };
 use cloudhal_engine::{
-    approvals, authority::Decider, background, members, people, policies, studio,
+    approvals,
+    authority::Decider,
+    background, members,
+    people::{self as engine_people, Person},
+    policies, studio,
 };
 use futures::Stream;
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::{
     collections::{HashMap, VecDeque},
@@ -38,6 +42,9 @@ use std::{
     time::Duration,
 };
 use tokio::sync::broadcast::error::RecvError;
+
+pub mod agents;
+pub mod people;
 
 /// A stream ends after this and the browser opens it again: a session that ended meanwhile ends here too.
 const STREAM_MAX: Duration = Duration::from_secs(300);
@@ -60,6 +67,21 @@ fn number(name: &str, text: Option<&str>) -> Result<Option<i64>, Refusal> {
     })
 }
 
+/// A body of that shape and no other.
+fn read<T: DeserializeOwned>(body: Value, shape: &str) -> Result<T, Refusal> {
+    let wrong = |problem: String| {
+        Refusal::new(
+            Code::InvalidArguments,
+            format!("The body is {shape}: {problem}. Nothing was changed."),
+        )
+    };
+    // A list would be taken as fields in their order.
+    if !body.is_object() {
+        return Err(wrong("it must be an object".into()));
+    }
+    serde_json::from_value(body).map_err(|error| wrong(error.to_string()))
+}
+
 /// `GET /api/sites/{site}/approvals`
 pub async fn list(
     State(app): State<App>,
@@ -68,7 +90,7 @@ pub async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Json<Value>, No> {
     let site = SiteId::new(site);
-    people::role_on(&app.engine, &person, &site)
+    engine_people::role_on(&app.engine, &person, &site)
         .await?
         .ok_or_else(|| Refusal::not_found("site"))?;
     let status = match query.status.as_deref() {
@@ -110,7 +132,7 @@ pub async fn get(
 
 async fn record(
     app: &App,
-    person: &people::Person,
+    person: &Person,
     site: &SiteId,
     id: &ApprovalId,
 ) -> Result<ApprovalRecord, Refusal> {
@@ -204,14 +226,19 @@ pub async fn set_policy(
     ))
 }
 
-/// `GET /api/sites/{site}/members`
+/// `GET /api/sites/{site}/members`: who belongs to it, and the rules of its policy that nobody could satisfy any more.
 pub async fn members(
     State(app): State<App>,
     SignedIn(person): SignedIn,
     Path(site): Path<String>,
 ) -> Result<Json<Value>, No> {
-    let items = members::list(&app.engine, &person, &SiteId::new(site)).await?;
-    Ok(Json(json!({"items": items, "nextCursor": null})))
+    Ok(Json(list_members(&app, &person, &SiteId::new(site)).await?))
+}
+
+async fn list_members(app: &App, person: &Person, site: &SiteId) -> Result<Value, Refusal> {
+    let items = members::list(&app.engine, person, site).await?;
+    let unsatisfiable = policies::unsatisfiable(&app.engine, person, site).await?;
+    Ok(json!({"items": items, "nextCursor": null, "unsatisfiable": unsatisfiable}))
 }
 
 #[derive(Deserialize)]
@@ -233,16 +260,55 @@ pub async fn set_member(
     body: Body,
 ) -> Result<Json<Value>, No> {
     let body = crate::agents::read_body(body).await?;
-    let Membership { role, groups } = serde_json::from_value(body).map_err(|e| {
-        Refusal::new(
-            Code::InvalidArguments,
-            format!("A membership is {{\"role\": \"viewer\" | \"editor\" | \"approver\" | \"owner\" | null, \"groups\": […]}}: {e}. Nothing was changed."),
-        )
-    })?;
+    let shape = r#"{"role": "viewer" | "editor" | "approver" | "owner" | null, "groups": […]}"#;
+    let Membership { role, groups } = read(body, shape)?;
     let (site, who) = (SiteId::new(site), PersonId::new(who));
     members::set(&app.engine, &person, proof, &site, &who, role, groups).await?;
-    let items = members::list(&app.engine, &person, &site).await?;
-    Ok(Json(json!({"items": items, "nextCursor": null})))
+    // Whoever took themselves off the site sees it no more.
+    let left = engine_people::role_on(&app.engine, &person, &site)
+        .await?
+        .is_none();
+    if left {
+        return Ok(Json(
+            json!({"items": [], "nextCursor": null, "unsatisfiable": []}),
+        ));
+    }
+    Ok(Json(list_members(&app, &person, &site).await?))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct NewMember {
+    email: String,
+    role: Role,
+    #[serde(default)]
+    groups: Vec<String>,
+}
+
+/// `POST /api/sites/{site}/members`: somebody with an account, by e-mail address.
+pub async fn add_member(
+    State(app): State<App>,
+    SignedIn(person): SignedIn,
+    FromOurPage(proof): FromOurPage,
+    Path(site): Path<String>,
+    body: Body,
+) -> Result<Json<Value>, No> {
+    let site = SiteId::new(site);
+    let body = crate::agents::read_body(body).await?;
+    // Before the body is looked at, so that a site that is not there and a foreign one answer alike.
+    engine_people::role_on(&app.engine, &person, &site)
+        .await?
+        .ok_or_else(|| Refusal::not_found("site"))?;
+    let shape =
+        r#"{"email": "…", "role": "viewer" | "editor" | "approver" | "owner", "groups": […]}"#;
+    let new: NewMember = read(body, shape)?;
+    let NewMember {
+        email,
+        role,
+        groups,
+    } = new;
+    members::add(&app.engine, &person, proof, &site, &email, role, groups).await?;
+    Ok(Json(list_members(&app, &person, &site).await?))
 }
 
 #[derive(Deserialize)]
@@ -282,7 +348,7 @@ const OVERLAP: Duration = Duration::from_millis(500);
 
 struct Streaming {
     app: App,
-    person: people::Person,
+    person: Person,
     hints: tokio::sync::broadcast::Receiver<LiveHint>,
     may_see: HashMap<SiteId, bool>,
     /// What is sent before anything new.
@@ -329,6 +395,12 @@ impl Streaming {
                 () = tokio::time::sleep_until(self.until) => return None,
                 _ = stopping.wait_for(|stopping| *stopping) => return None,
             };
+            if let Ok(hint) = &hint
+                && moves_access(hint)
+                && !self.is_still_signed_in().await
+            {
+                return None;
+            }
             match hint {
                 Ok(hint) if self.sees(&hint.site).await => {
                     return Event::default().event("hint").json_data(&hint).ok();
@@ -343,16 +415,34 @@ impl Streaming {
         }
     }
 
-    /// Asked once a stream and site; a stream is short-lived.
+    /// Reads the person afresh: an account that was disabled hears nothing more, and another role sees other sites.
+    async fn is_still_signed_in(&mut self) -> bool {
+        self.may_see.clear();
+        let now = engine_people::by_id(&self.app.engine, self.person.id().as_str()).await;
+        match now {
+            Ok(Some(person)) if person.session_key() == self.person.session_key() => {
+                self.person = person;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Asked once a stream and site, until somebody's access moves.
     async fn sees(&mut self, site: &SiteId) -> bool {
         if let Some(known) = self.may_see.get(site) {
             return *known;
         }
         let sees = matches!(
-            people::role_on(&self.app.engine, &self.person, site).await,
+            engine_people::role_on(&self.app.engine, &self.person, site).await,
             Ok(Some(_))
         );
         self.may_see.insert(site.clone(), sees);
         sees
     }
+}
+
+/// Whether a hint is about who may see what.
+fn moves_access(hint: &LiveHint) -> bool {
+    hint.kind == "people.changed" || hint.kind == "members.changed"
 }

@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 use cloudhal_domain::{code::Refusal, id::SiteId, time::Timestamp};
 use cloudhal_engine::{
     Engine, Settings, agents,
-    authority::Author,
+    authority::{Author, Steward},
     background,
     content::{export, import},
     demo, journal,
@@ -113,6 +113,18 @@ enum PersonCommand {
         #[arg(long)]
         email: String,
     },
+    /// Everybody who has an account: e-mail address, name, owner of the workspace or not, disabled or not
+    List,
+    /// End somebody's sessions, decisions and agents' keys at once; never the last owner of the workspace
+    Disable {
+        #[arg(long)]
+        email: String,
+    },
+    /// Let somebody who was disabled in again
+    Enable {
+        #[arg(long)]
+        email: String,
+    },
 }
 
 #[derive(Subcommand)]
@@ -165,6 +177,8 @@ enum AgentCommand {
         #[arg(long, value_name = "TIME")]
         expires_in: Option<String>,
     },
+    /// Every agent with the person who answers for it, its sites, and the beginnings of its good keys
+    List,
     /// End a key at once
     Revoke {
         /// The key, or as much of its beginning as the Studio shows
@@ -326,6 +340,9 @@ async fn person(engine: &Engine, command: PersonCommand) -> Result<()> {
             );
             return Ok(());
         }
+        PersonCommand::List => return list_people(engine).await,
+        PersonCommand::Disable { email } => return set_disabled(engine, &email, true).await,
+        PersonCommand::Enable { email } => return set_disabled(engine, &email, false).await,
     };
     let password = password_stdin.then(read_password).transpose()?;
     let needs_link = password.is_none();
@@ -352,6 +369,44 @@ async fn person(engine: &Engine, command: PersonCommand) -> Result<()> {
     Ok(())
 }
 
+async fn list_people(engine: &Engine) -> Result<()> {
+    for one in people::everybody(engine).await.map_err(refused)? {
+        let owner = if one.workspace_owner { "owner" } else { "-" };
+        let disabled = if one.disabled_at.is_some() {
+            "disabled"
+        } else {
+            "-"
+        };
+        println!("{}\t{}\t{owner}\t{disabled}", one.email, one.name);
+    }
+    Ok(())
+}
+
+async fn set_disabled(engine: &Engine, email: &str, disabled: bool) -> Result<()> {
+    let found = people::find(engine, email).await.map_err(refused)?;
+    let account = found.ok_or_else(|| nobody("--email", email))?;
+    let change = people::Change {
+        disabled: Some(disabled),
+        ..Default::default()
+    };
+    people::change(engine, &Steward::operator(), &account.id, change)
+        .await
+        .map_err(refused)?;
+    let now = if disabled {
+        "is disabled: signed out everywhere, and their agents' keys open nothing"
+    } else {
+        "is enabled; a link to sign in: `cloudhal person link`"
+    };
+    println!("{} <{}> {now}.", account.name, account.email);
+    Ok(())
+}
+
+fn nobody(flag: &str, email: &str) -> anyhow::Error {
+    anyhow!(
+        "{flag}: nobody here has the e-mail address {email}; add them with `cloudhal person add`"
+    )
+}
+
 fn read_password() -> Result<SecretString> {
     let mut text = String::new();
     std::io::stdin()
@@ -364,9 +419,7 @@ fn read_password() -> Result<SecretString> {
 /// A person by the e-mail address that a flag gave.
 async fn somebody(engine: &Engine, flag: &str, email: &str) -> Result<Person> {
     let person = people::by_email(engine, email).await.map_err(refused)?;
-    person.ok_or_else(|| {
-        anyhow!("{flag}: nobody here has the e-mail address {email}; add them with `cloudhal person add`")
-    })
+    person.ok_or_else(|| nobody(flag, email))
 }
 
 fn key_end(engine: &Engine, expires_in: Option<String>) -> Result<Option<Timestamp>> {
@@ -494,6 +547,11 @@ async fn agent(engine: &Engine, command: AgentCommand) -> Result<()> {
             let expires_at = key_end(engine, expires_in)?;
             let key = agents::add_key(engine, &person, &name, expires_at).await;
             say(&[("agent-key", &key.map_err(refused)?)]);
+        }
+        AgentCommand::List => {
+            for one in agents::everyone(engine).await.map_err(refused)? {
+                println!("{one}");
+            }
         }
         AgentCommand::Revoke { key } => {
             let agent = agents::revoke_by_prefix(engine, &key)

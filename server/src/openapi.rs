@@ -20,6 +20,7 @@ pub async fn document(State(app): State<App>) -> Json<Value> {
         );
     }
     paths.extend(people());
+    paths.extend(access());
     Json(json!({
         "openapi": "3.1.0",
         "info": {"title": "Cloudhal", "version": env!("CARGO_PKG_VERSION"), "description": "Agents operate a site through /tools; people decide through /api and the Studio."},
@@ -113,9 +114,6 @@ fn people() -> Map<String, Value> {
     }});
     let rules = json!({"type": "object", "additionalProperties": false, "properties": {"default": rule, "tools": {"type": "object", "additionalProperties": rule}, "extraGatedTools": {"type": "array", "items": {"type": "string"}, "uniqueItems": true}}});
     paths.insert("/api/sites/{site}/policy".into(), json!({"parameters": [site()], "get": operation("getPolicy", "What approvals of a site take", &["session"], rules.clone()), "put": put("setPolicy", "Set what approvals of a site take", rules)}));
-    let membership = json!({"type": "object", "additionalProperties": false, "required": ["role"], "properties": {"role": {"enum": ["viewer", "editor", "approver", "owner", null]}, "groups": {"type": "array", "items": {"type": "string"}}}});
-    paths.insert("/api/sites/{site}/members".into(), json!({"parameters": [site()], "get": operation("listMembers", "Who belongs to a site", &["session"], json!({"type": "object"}))}));
-    paths.insert("/api/sites/{site}/members/{person}".into(), json!({"parameters": [site(), parameter("person", "path")], "put": put("setMember", "Set or end a membership", membership)}));
     paths.extend(webhooks(&site()));
     paths.insert("/api/events".into(), json!({"get": operation("events", "Live hints as server-sent events", &["session"], json!({"type": "string"}))}));
     paths
@@ -177,6 +175,82 @@ fn webhooks(site: &Value) -> Map<String, Value> {
         ),
     ];
     paths.into_iter().collect()
+}
+
+/// Who there is and who may what: members, people, agents, keys.
+fn access() -> Map<String, Value> {
+    let plain =
+        |id: &str, summary: &str| operation(id, summary, &["session"], json!({"type": "object"}));
+    let with = |id: &str, summary: &str, required: &[&str], properties: Value| {
+        let mut operation = plain(id, summary);
+        let body = json!({"type": "object", "additionalProperties": false, "required": required, "properties": properties});
+        operation["requestBody"] =
+            json!({"required": true, "content": {"application/json": {"schema": body}}});
+        operation
+    };
+    let at = |names: &[&str]| -> Value {
+        let one = |name: &&str| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}});
+        names.iter().map(one).collect()
+    };
+    let text = || json!({"type": "string"});
+    let texts = || json!({"type": "array", "items": {"type": "string"}});
+    let yes_no = || json!({"type": "boolean"});
+    let moment = || json!({"type": ["string", "null"], "format": "date-time"});
+    let roles = json!({"enum": ["viewer", "editor", "approver", "owner"]});
+    let role_or_none = json!({"enum": ["viewer", "editor", "approver", "owner", null]});
+    let paths = json!({
+        "/api/sites/{site}/members": {
+            "parameters": at(&["site"]),
+            "get": plain("listMembers", "Who belongs to a site, and the rules that nobody could satisfy any more"),
+            "post": with("addMember", "Add somebody with an account by their e-mail address", &["email", "role"], json!({"email": text(), "role": roles, "groups": texts()})),
+        },
+        "/api/sites/{site}/members/{person}": {
+            "parameters": at(&["site", "person"]),
+            "put": with("setMember", "Set or end a membership", &["role"], json!({"role": role_or_none, "groups": texts()})),
+        },
+        "/api/sites/{site}/agents": {
+            "parameters": at(&["site"]),
+            "get": plain("listSiteAgents", "Agents that work on a site"),
+        },
+        "/api/sites/{site}/agents/{agent}": {
+            "parameters": at(&["site", "agent"]),
+            "delete": plain("takeAgentOff", "Take an agent off a site"),
+        },
+        "/api/people": {
+            "get": plain("listPeople", "Everybody with an account; for owners of the workspace"),
+            "post": with("addPerson", "Add an account; answers with a link that signs in once", &["email", "name"], json!({"email": text(), "name": text(), "workspaceOwner": yes_no()})),
+        },
+        "/api/people/{person}": {
+            "parameters": at(&["person"]),
+            "patch": with("changePerson", "Rename, make or unmake an owner of the workspace, disable or enable", &[], json!({"name": text(), "workspaceOwner": yes_no(), "disabled": yes_no()})),
+        },
+        "/api/people/{person}/sign-in-link": {
+            "parameters": at(&["person"]),
+            "post": plain("newSignInLink", "A further link that signs in once; the one before ends"),
+        },
+        "/api/agents": {
+            "get": plain("listAgents", "Your agents; every agent for owners of the workspace"),
+            "post": with("addAgent", "Add an agent; answers with its first key, once", &["name", "sites"], json!({"name": text(), "sites": texts(), "tools": texts(), "owner": text(), "expiresAt": moment()})),
+        },
+        "/api/agents/{agent}": {
+            "parameters": at(&["agent"]),
+            "get": plain("getAgent", "One agent with its keys"),
+            "patch": with("changeAgent", "Change its sites and tools, disable or enable it; no tools means every tool", &[], json!({"sites": texts(), "tools": texts(), "disabled": yes_no()})),
+        },
+        "/api/agents/{agent}/keys": {
+            "parameters": at(&["agent"]),
+            "get": plain("listKeys", "The keys of an agent, without their secrets"),
+            "post": with("newKey", "A further key, told once", &[], json!({"expiresAt": moment()})),
+        },
+        "/api/agents/{agent}/keys/{key}": {
+            "parameters": at(&["agent", "key"]),
+            "delete": plain("revokeKey", "End a key at once"),
+        },
+    });
+    match paths {
+        Value::Object(paths) => paths,
+        _ => Map::new(),
+    }
 }
 
 fn error_schema() -> Value {

@@ -13,7 +13,7 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, uri::Authority},
     middleware::{self, Next},
     response::{IntoResponse, Redirect, Response},
-    routing::{any, delete, get, post, put},
+    routing::{any, delete, get, patch, post, put},
 };
 use cloudhal_domain::code::{Code, Refusal};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -101,14 +101,6 @@ fn for_people(app: &App) -> Router {
                 .fallback(reply::method_not_allowed),
         )
         .route(
-            "/api/sites/{site}/members",
-            get(api::members).fallback(reply::method_not_allowed),
-        )
-        .route(
-            "/api/sites/{site}/members/{person}",
-            put(api::set_member).fallback(reply::method_not_allowed),
-        )
-        .route(
             "/api/sites/{site}/approvals",
             get(api::list).fallback(reply::method_not_allowed),
         )
@@ -156,6 +148,7 @@ fn for_people(app: &App) -> Router {
         .route("/preview/sites/{slug}/{node}", get(studio::draft_preview));
     Router::new()
         .merge(json)
+        .merge(for_people_about_access())
         .merge(forms)
         .fallback(get(studio::page).fallback(reply::method_not_allowed))
         .layer(middleware::from_fn(people::keep_time))
@@ -197,6 +190,66 @@ fn for_people_webhooks() -> Router<App> {
         .route(
             "/api/sites/{site}/webhooks/{webhook}/deliveries/{delivery}/redeliver",
             post(webhooks::redeliver).fallback(reply::method_not_allowed),
+        )
+}
+
+/// Who there is and who may what.
+fn for_people_about_access() -> Router<App> {
+    let no = reply::method_not_allowed;
+    Router::new()
+        .route(
+            "/api/sites/{site}/members",
+            get(api::members).post(api::add_member).fallback(no),
+        )
+        .route(
+            "/api/sites/{site}/members/{person}",
+            put(api::set_member).fallback(no),
+        )
+        .route(
+            "/api/sites/{site}/agents",
+            get(api::agents::of_site).fallback(no),
+        )
+        .route(
+            "/api/sites/{site}/agents/{agent}",
+            delete(api::agents::take_off).fallback(no),
+        )
+        .route(
+            "/api/people",
+            get(api::people::list).post(api::people::add).fallback(no),
+        )
+        .route(
+            "/api/people/{person}",
+            patch(api::people::change).fallback(no),
+        )
+        .route(
+            "/api/people/{person}/sign-in-link",
+            post(api::people::new_link).fallback(no),
+        )
+        .route(
+            "/api/agents",
+            get(api::agents::list).post(api::agents::add).fallback(no),
+        )
+        .route(
+            "/api/agents/{agent}",
+            get(api::agents::get)
+                .patch(api::agents::change)
+                .fallback(no),
+        )
+        .route(
+            "/api/agents/{agent}/keys",
+            get(api::agents::keys)
+                .post(api::agents::new_key)
+                .fallback(no),
+        )
+        .route(
+            "/api/agents/{agent}/keys/{key}",
+            delete(api::agents::revoke_key).fallback(no),
+        )
+        .route("/people", post(studio::access::people).get(studio::page))
+        .route("/agents", post(studio::access::agents).get(studio::page))
+        .route(
+            "/sites/{slug}/settings",
+            post(studio::access::settings).get(studio::page),
         )
 }
 

@@ -20,11 +20,14 @@ use cloudhal_domain::{
     code::{Code, Refusal},
     id::{ApprovalId, NodeId, SiteId},
     limits, link,
+    view::Posted,
 };
 use cloudhal_engine::{approvals, authority::Decider, direct, people::Person, studio};
 use leptos::prelude::*;
 use leptos_axum::ResponseOptions;
 use serde_json::{Value, json};
+
+pub mod access;
 
 /// Every page: whatever is not a door of another kind is asked of the Studio, which has its own "not found".
 pub async fn page(
@@ -32,15 +35,32 @@ pub async fn page(
     MaybePerson(person): MaybePerson,
     request: Request,
 ) -> Response {
-    let env = page_env(&app, request.headers());
+    draw(&app, person, request, None).await
+}
+
+/// A page; `posted` is how a form of its went, where the page answers that.
+async fn draw(
+    app: &App,
+    person: Option<Person>,
+    request: Request,
+    posted: Option<(StatusCode, Posted)>,
+) -> Response {
+    let env = page_env(app, request.headers());
     let (engine, context_env) = (app.engine.clone(), env.clone());
+    let status = posted.as_ref().map(|(status, _)| *status);
     let context = move || {
         provide_context(engine.clone());
         provide_context(person.clone());
         provide_context(context_env.clone());
+        if let Some((_, posted)) = &posted {
+            provide_context(posted.clone());
+        }
     };
     let document = move || {
         protect();
+        if let (Some(status), Some(response)) = (status, use_context::<ResponseOptions>()) {
+            response.set_status(status);
+        }
         cloudhal_app::shell(env.clone())
     };
     let page = leptos_axum::render_app_async_with_context(context, document);
@@ -141,17 +161,20 @@ impl<S: Send + Sync> FromRequest<S> for Fields {
     type Rejection = No;
 
     async fn from_request(request: Request<Body>, _: &S) -> Result<Self, No> {
-        let is_form = request
-            .headers()
+        let (parts, body) = request.into_parts();
+        Ok(Self::read(&parts.headers, body).await?)
+    }
+}
+
+impl Fields {
+    async fn read(headers: &HeaderMap, body: Body) -> Result<Self, Refusal> {
+        let is_form = headers
             .get(header::CONTENT_TYPE)
             .and_then(|v| v.to_str().ok())
             .is_some_and(|t| t.starts_with("application/x-www-form-urlencoded"));
-        let bytes = body::whole(request.into_body()).await?;
+        let bytes = body::whole(body).await?;
         if !is_form && !bytes.is_empty() {
-            return Err(No(Refusal::new(
-                Code::Malformed,
-                "This route takes a form.",
-            )));
+            return Err(Refusal::new(Code::Malformed, "This route takes a form."));
         }
         Ok(Self(
             url::form_urlencoded::parse(&bytes)

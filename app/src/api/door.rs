@@ -5,6 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header, request::Parts};
 use cloudhal_domain::{
     code::{Code, Refusal},
     link,
+    view::Posted,
 };
 use cloudhal_engine::{Engine, people::Person};
 use leptos::prelude::*;
@@ -25,6 +26,11 @@ pub(super) fn signed_in() -> Result<(Engine, Person), StudioError> {
             "You are signed out.",
         ))),
     }
+}
+
+/// How the form went that this page answers; nothing on any other page. Called before the first `await`.
+pub(super) fn posted() -> Posted {
+    use_context::<Posted>().unwrap_or_default()
 }
 
 /// Passes an answer on, and lets the response carry the status of a refusal.

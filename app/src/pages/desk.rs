@@ -295,7 +295,7 @@ fn nothing(page: &InboxPage, asked: &InboxQuery) -> impl IntoView + use<> {
         <Empty title="No agent is connected yet" class="first">
             <p>"Agents edit your sites; what has consequences waits here for you. Connect one with its key:"</p>
             <Command line/>
-            <p class="hush small">"A key comes from " <code>"cloudhal agent add"</code> " on the server."</p>
+            <p class="hush small">"A key comes with an agent: add one under " <a href=link::AGENTS>"Agents"</a> "."</p>
         </Empty>
     }
     .into_any()

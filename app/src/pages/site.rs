@@ -56,6 +56,7 @@ fn show(view: SiteView) -> AnyView {
             <p class="ways">
                 {live}
                 <a class="btn" href=link::versions(&site.slug)>"Versions"</a>
+                <a class="btn" href=link::settings(&site.slug)>"Settings"</a>
                 {waiting}
             </p>
         </header>

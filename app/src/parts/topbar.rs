@@ -15,10 +15,11 @@ use cloudhal_domain::{link, view::Viewer};
 use leptos::prelude::*;
 use leptos_router::hooks::use_location;
 
-const PLACES: [(&str, &str); 4] = [
+const PLACES: [(&str, &str); 5] = [
     (link::APPROVALS, "Approvals"),
     (link::SITES, "Sites"),
     (link::AGENTS, "Agents"),
+    (link::PEOPLE, "People"),
     (link::JOURNAL, "Journal"),
 ];
 
@@ -43,6 +44,7 @@ pub fn TopBar() -> impl IntoView {
 #[component]
 fn Bar(viewer: Option<Viewer>) -> impl IntoView {
     let waiting = viewer.as_ref().map_or(0, |v| v.waiting);
+    let owner = viewer.as_ref().is_some_and(|v| v.owner);
     let count = expect_context::<WaitingCount>();
     Effect::new(move |_| {
         count.0.set(waiting);
@@ -53,19 +55,20 @@ fn Bar(viewer: Option<Viewer>) -> impl IntoView {
             {logo()}
             <span class="brand-name">"Cloudhal"</span>
         </a>
-        <nav class="nav" aria-label="Main">{places(waiting)}</nav>
+        <nav class="nav" aria-label="Main">{places(waiting, owner)}</nav>
         <div class="end">
             <LiveMark/>
             <details class="menu places">
                 <summary class="btn icon-only" aria-label="Menu">{icon("menu")}</summary>
-                <nav class="sheet" aria-label="All places">{places(waiting)}</nav>
+                <nav class="sheet" aria-label="All places">{places(waiting, owner)}</nav>
             </details>
             {viewer.map(|viewer| view! { <PersonMenu viewer/> })}
         </div>
     }
 }
 
-fn places(waiting: i64) -> impl IntoView {
+/// People are kept by owners of the workspace alone.
+fn places(waiting: i64, owner: bool) -> impl IntoView {
     let location = use_location();
     let place = move |(href, name): (&'static str, &'static str)| {
         let here = move || {
@@ -85,7 +88,11 @@ fn places(waiting: i64) -> impl IntoView {
             </a>
         }
     };
-    PLACES.into_iter().map(place).collect_view()
+    PLACES
+        .into_iter()
+        .filter(|(href, _)| owner || *href != link::PEOPLE)
+        .map(place)
+        .collect_view()
 }
 
 /// Whether what is on screen is kept up to date. It takes its place before scripts run and shows itself after.

@@ -12,16 +12,17 @@ pub struct AgentRow {
     pub owner_name: String,
     pub all_tools: i64,
     pub created_at: i64,
+    pub disabled_at: Option<i64>,
 }
 
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct KeyRow {
     pub id: String,
     pub agent_id: String,
-    pub secret_hash: String,
     pub created_at: i64,
     pub expires_at: Option<i64>,
     pub revoked_at: Option<i64>,
+    pub last_used_at: Option<i64>,
 }
 
 /// What one look at a key tells: enough to know its holder, and no more than its holder may do.
@@ -52,13 +53,44 @@ pub async fn holder(
         .await?)
 }
 
+/// An agent reaches a site while it is put on it, neither it nor its owner is disabled, and the owner belongs to the site
+/// still: taking a person off a site takes their agents off it at once.
+macro_rules! reach {
+    ($what:literal) => {
+        concat!(
+            "select ", $what, " from agents a join people p on p.id = a.owner_id join agent_sites s on s.agent_id = a.id
+             left join memberships m on m.person_id = p.id and m.site_id = s.site_id
+             where a.disabled_at is null and p.disabled_at is null and (p.workspace_owner = 1 or m.role is not null) "
+        )
+    };
+}
+
+/// The role of the agent's owner on a site that the agent reaches; `None` where it does not reach it.
+pub async fn owners_role(
+    db: impl Executor<'_, Database = Any>,
+    agent: &str,
+    site: &str,
+) -> Result<Option<String>, StoreError> {
+    let sql = concat!(
+        reach!("case when p.workspace_owner = 1 then 'owner' else m.role end"),
+        "and a.id = $1 and s.site_id = $2"
+    );
+    let row = sqlx::query(sql)
+        .bind(agent)
+        .bind(site)
+        .fetch_optional(db)
+        .await?;
+    Ok(row.map(|row| row.try_get(0)).transpose()?)
+}
+
 /// Whether an agent may still call a tool on a site, asked again at the moment of redeeming, after [`key_is_good`] holds the
 /// agent: a change of its sites or tools takes the agent's row first.
 pub async fn may_now(tx: &mut Tx, agent: &str, site: &str, tool: &str) -> Result<bool, StoreError> {
-    let sql = "select a.id from agents a join people p on p.id = a.owner_id
-        where a.id = $1 and a.disabled_at is null and p.disabled_at is null
-          and exists (select 1 from agent_sites s where s.agent_id = a.id and s.site_id = $2)
-          and (a.all_tools = 1 or exists (select 1 from agent_tools t where t.agent_id = a.id and t.tool = $3))";
+    let sql = concat!(
+        reach!("a.id"),
+        "and a.id = $1 and s.site_id = $2
+         and (a.all_tools = 1 or exists (select 1 from agent_tools t where t.agent_id = a.id and t.tool = $3))"
+    );
     let row = sqlx::query(sql)
         .bind(agent)
         .bind(site)
@@ -66,6 +98,35 @@ pub async fn may_now(tx: &mut Tx, agent: &str, site: &str, tool: &str) -> Result
         .fetch_optional(tx.sql())
         .await?;
     Ok(row.is_some())
+}
+
+/// Sites with requests that wait of agents which do not reach them any more.
+pub async fn sites_with_unreachable(pool: &AnyPool) -> Result<Vec<(String,)>, StoreError> {
+    let sql = concat!(
+        "select distinct r.site_id from approvals r where r.status in ('pending', 'approved') and r.caller_kind = 'agent' and not exists (",
+        reach!("1"),
+        "and a.id = r.caller_id and s.site_id = r.site_id) order by r.site_id"
+    );
+    Ok(sqlx::query_as(sql).fetch_all(pool).await?)
+}
+
+/// Voids those requests on one site; the caller holds its lock.
+pub async fn void_unreachable(
+    tx: &mut Tx,
+    site: &str,
+    now: Timestamp,
+) -> Result<Vec<(String,)>, StoreError> {
+    let sql = concat!(
+        "update approvals set status = 'voided', changed_at = $1, void_cause = 'access_lost'
+         where site_id = $2 and status in ('pending', 'approved') and caller_kind = 'agent' and expires_at > $1 and not exists (",
+        reach!("1"),
+        "and a.id = approvals.caller_id and s.site_id = approvals.site_id) returning id"
+    );
+    Ok(sqlx::query_as(sql)
+        .bind(now.ms())
+        .bind(site)
+        .fetch_all(tx.sql())
+        .await?)
 }
 
 /// Whether the key that a call came with has not ended since the door looked, and holds it, its agent and its owner as they
@@ -86,53 +147,69 @@ pub async fn key_is_good(
     Ok(row.is_some())
 }
 
-pub async fn has_site(
+pub async fn tools(
     db: impl Executor<'_, Database = Any>,
     agent: &str,
-    site: &str,
-) -> Result<bool, StoreError> {
-    let sql = "select count(*) from agent_sites where agent_id = $1 and site_id = $2";
-    Ok(sqlx::query(sql)
-        .bind(agent)
-        .bind(site)
-        .fetch_one(db)
-        .await?
-        .try_get::<i64, _>(0)?
-        == 1)
-}
-
-pub async fn tools(pool: &AnyPool, agent: &str) -> Result<Vec<(String,)>, StoreError> {
+) -> Result<Vec<(String,)>, StoreError> {
     Ok(
         sqlx::query_as("select tool from agent_tools where agent_id = $1 order by tool")
             .bind(agent)
-            .fetch_all(pool)
+            .fetch_all(db)
             .await?,
     )
 }
 
 pub async fn keys(pool: &AnyPool, agent: &str) -> Result<Vec<KeyRow>, StoreError> {
-    let sql = "select id, agent_id, secret_hash, created_at, expires_at, revoked_at from agent_keys where agent_id = $1 order by created_at";
+    let sql = "select id, agent_id, created_at, expires_at, revoked_at, last_used_at from agent_keys where agent_id = $1 order by created_at, id";
     Ok(sqlx::query_as(sql).bind(agent).fetch_all(pool).await?)
 }
 
 macro_rules! select {
     ($rest:literal) => {
-        concat!("select a.id, a.name, a.owner_id, p.name as owner_name, a.all_tools, a.created_at from agents a join people p on p.id = a.owner_id where a.disabled_at is null ", $rest)
+        concat!("select a.id, a.name, a.owner_id, p.name as owner_name, a.all_tools, a.created_at, a.disabled_at from agents a join people p on p.id = a.owner_id ", $rest)
     };
 }
 
 pub async fn all(pool: &AnyPool) -> Result<Vec<AgentRow>, StoreError> {
-    Ok(sqlx::query_as(select!("order by a.name"))
+    Ok(sqlx::query_as(select!("order by a.name, a.id"))
         .fetch_all(pool)
         .await?)
 }
 
-/// The agents a person owns, or that work on a site the person belongs to.
+pub async fn by_id(
+    db: impl Executor<'_, Database = Any>,
+    agent: &str,
+) -> Result<Option<AgentRow>, StoreError> {
+    Ok(sqlx::query_as(select!("where a.id = $1"))
+        .bind(agent)
+        .fetch_optional(db)
+        .await?)
+}
+
+/// The agents a person owns.
+pub async fn owned_by(pool: &AnyPool, person: &str) -> Result<Vec<AgentRow>, StoreError> {
+    Ok(
+        sqlx::query_as(select!("where a.owner_id = $1 order by a.name, a.id"))
+            .bind(person)
+            .fetch_all(pool)
+            .await?,
+    )
+}
+
+/// The agents a person owns, and those at work on a site the person belongs to.
 pub async fn visible_to(pool: &AnyPool, person: &str) -> Result<Vec<AgentRow>, StoreError> {
     let sql = select!(
-        "and (a.owner_id = $1 or a.id in (select s.agent_id from agent_sites s join memberships m on m.site_id = s.site_id where m.person_id = $1)) order by a.name"
+        "where a.owner_id = $1 or (a.disabled_at is null and a.id in (select s.agent_id from agent_sites s join memberships m on m.site_id = s.site_id where m.person_id = $1)) order by a.name, a.id"
     );
     Ok(sqlx::query_as(sql).bind(person).fetch_all(pool).await?)
+}
+
+/// The agents that were put on a site and are not disabled.
+pub async fn on_site(pool: &AnyPool, site: &str) -> Result<Vec<AgentRow>, StoreError> {
+    let sql = select!(
+        "where a.disabled_at is null and a.id in (select s.agent_id from agent_sites s where s.site_id = $1) order by a.name, a.id"
+    );
+    Ok(sqlx::query_as(sql).bind(site).fetch_all(pool).await?)
 }
 
 /// Returns false where the owner has an agent of that name.
@@ -166,6 +243,52 @@ pub async fn add_site(tx: &mut Tx, agent: &str, site: &str) -> Result<(), StoreE
     Ok(())
 }
 
+/// Returns false where it was not on the site.
+pub async fn remove_site(tx: &mut Tx, agent: &str, site: &str) -> Result<bool, StoreError> {
+    let done = sqlx::query("delete from agent_sites where agent_id = $1 and site_id = $2")
+        .bind(agent)
+        .bind(site)
+        .execute(tx.sql())
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// The sites it was put on, whether or not it reaches them.
+pub async fn sites_of(tx: &mut Tx, agent: &str) -> Result<Vec<(String,)>, StoreError> {
+    let sql = "select site_id from agent_sites where agent_id = $1 order by site_id";
+    Ok(sqlx::query_as(sql).bind(agent).fetch_all(tx.sql()).await?)
+}
+
+/// Sets the tools anew; none named means every one.
+pub async fn set_tools(tx: &mut Tx, agent: &str, tools: &[String]) -> Result<(), StoreError> {
+    sqlx::query("update agents set all_tools = $1 where id = $2")
+        .bind(i64::from(tools.is_empty()))
+        .bind(agent)
+        .execute(tx.sql())
+        .await?;
+    sqlx::query("delete from agent_tools where agent_id = $1")
+        .bind(agent)
+        .execute(tx.sql())
+        .await?;
+    for tool in tools {
+        add_tool(tx, agent, tool).await?;
+    }
+    Ok(())
+}
+
+pub async fn set_disabled(
+    tx: &mut Tx,
+    agent: &str,
+    at: Option<Timestamp>,
+) -> Result<(), StoreError> {
+    sqlx::query("update agents set disabled_at = $1 where id = $2")
+        .bind(at.map(Timestamp::ms))
+        .bind(agent)
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}
+
 pub async fn add_tool(tx: &mut Tx, agent: &str, tool: &str) -> Result<(), StoreError> {
     sqlx::query("insert into agent_tools (agent_id, tool) values ($1, $2) on conflict do nothing")
         .bind(agent)
@@ -173,16 +296,6 @@ pub async fn add_tool(tx: &mut Tx, agent: &str, tool: &str) -> Result<(), StoreE
         .execute(tx.sql())
         .await?;
     Ok(())
-}
-
-pub async fn of_owner(tx: &mut Tx, owner: &str, name: &str) -> Result<Option<String>, StoreError> {
-    let sql = "select id from agents where owner_id = $1 and name = $2 and disabled_at is null";
-    let row = sqlx::query(sql)
-        .bind(owner)
-        .bind(name)
-        .fetch_optional(tx.sql())
-        .await?;
-    Ok(row.map(|row| row.try_get(0)).transpose()?)
 }
 
 pub async fn insert_key(
@@ -204,21 +317,38 @@ pub async fn insert_key(
     Ok(())
 }
 
-/// Returns the key's agent where this revoked it.
-pub async fn revoke_key(
-    tx: &mut Tx,
-    id: &str,
-    now: Timestamp,
-) -> Result<Option<String>, StoreError> {
-    let row = sqlx::query("update agent_keys set revoked_at = $1 where id = $2 and revoked_at is null returning agent_id").bind(now.ms()).bind(id).fetch_optional(tx.sql()).await?;
-    row.map(|row| row.try_get(0))
-        .transpose()
-        .map_err(Into::into)
+/// Returns whether this revoked it.
+pub async fn revoke_key(tx: &mut Tx, id: &str, now: Timestamp) -> Result<bool, StoreError> {
+    let sql = "update agent_keys set revoked_at = $1 where id = $2 and revoked_at is null";
+    let done = sqlx::query(sql)
+        .bind(now.ms())
+        .bind(id)
+        .execute(tx.sql())
+        .await?;
+    Ok(done.rows_affected() == 1)
 }
 
-/// The first statement of a unit that looks for a key before it changes it.
-pub async fn lock_keys(tx: &mut Tx) -> Result<(), StoreError> {
-    super::journal::lock_workspace(tx).await
+/// Keeps that keys were used, in one unit for all of them.
+pub async fn mark_used(tx: &mut Tx, used: &[(String, Timestamp)]) -> Result<(), StoreError> {
+    for (key, at) in used {
+        sqlx::query("update agent_keys set last_used_at = $1 where id = $2 and (last_used_at is null or last_used_at < $1)")
+            .bind(at.ms())
+            .bind(key)
+            .execute(tx.sql())
+            .await?;
+    }
+    Ok(())
+}
+
+pub async fn is_key_of(tx: &mut Tx, key: &str, agent: &str) -> Result<bool, StoreError> {
+    let sql = "select count(*) from agent_keys where id = $1 and agent_id = $2";
+    Ok(sqlx::query(sql)
+        .bind(key)
+        .bind(agent)
+        .fetch_one(tx.sql())
+        .await?
+        .try_get::<i64, _>(0)?
+        == 1)
 }
 
 /// Keys that are not revoked and whose id begins so: id, agent, agent's name. Two are enough to be ambiguous.

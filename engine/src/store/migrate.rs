@@ -51,6 +51,7 @@ const STEPS: &[Step] = &[
     step!(6 "0006_approvals"),
     step!(7 "0007_policy"),
     step!(8 "0008_outbox"),
+    step!(9 "0009_access"),
 ];
 
 /// Brings the schema up to date; refuses a database that a newer binary wrote, before touching it.

@@ -78,10 +78,13 @@ pub async fn hold_deciders(tx: &mut Tx, approval: &ApprovalId) -> Result<(), Sto
     Ok(())
 }
 
-pub async fn by_email(pool: &AnyPool, email_key: &str) -> Result<Option<PersonRow>, StoreError> {
+pub async fn by_email(
+    db: impl Executor<'_, Database = Any>,
+    email_key: &str,
+) -> Result<Option<PersonRow>, StoreError> {
     Ok(sqlx::query_as(select!("where email_key = $1"))
         .bind(email_key)
-        .fetch_optional(pool)
+        .fetch_optional(db)
         .await?)
 }
 
@@ -91,6 +94,12 @@ pub async fn owners(pool: &AnyPool) -> Result<Vec<PersonRow>, StoreError> {
     ))
     .fetch_all(pool)
     .await?)
+}
+
+pub async fn all(pool: &AnyPool) -> Result<Vec<PersonRow>, StoreError> {
+    Ok(sqlx::query_as(select!("order by name, id"))
+        .fetch_all(pool)
+        .await?)
 }
 
 /// Returns false where the e-mail address is taken.
@@ -121,6 +130,82 @@ pub async fn set_password(
     sqlx::query("update people set password_hash = $1, session_key = $2 where id = $3")
         .bind(password_hash)
         .bind(session_key)
+        .bind(person)
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}
+
+pub async fn rename(tx: &mut Tx, person: &str, name: &str) -> Result<(), StoreError> {
+    sqlx::query("update people set name = $1 where id = $2")
+        .bind(name)
+        .bind(person)
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}
+
+/// Whether somebody else is there who owns the workspace and can sign in.
+macro_rules! another_owner {
+    ($rest:literal) => {
+        concat!("exists (select 1 from people o where o.id <> $1 and o.workspace_owner = 1 and o.disabled_at is null)", $rest)
+    };
+}
+
+pub async fn promote(tx: &mut Tx, person: &str) -> Result<(), StoreError> {
+    sqlx::query("update people set workspace_owner = 1 where id = $1")
+        .bind(person)
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}
+
+/// Ends the ownership of the workspace; the guard is the whole condition. Returns false for the last one. The caller holds
+/// the workspace's lock, so that two owners cannot end each other's at once.
+pub async fn demote(tx: &mut Tx, person: &str) -> Result<bool, StoreError> {
+    let sql = concat!(
+        "update people set workspace_owner = 0 where id = $1 and ",
+        another_owner!("")
+    );
+    let done = sqlx::query(sql).bind(person).execute(tx.sql()).await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Disables an account and ends its sessions, under the same guard: never the last owner of the workspace, nor, where nobody
+/// owns the workspace, somebody who owns a site.
+pub async fn disable(
+    tx: &mut Tx,
+    person: &str,
+    session_key: &str,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let sql = concat!(
+        "update people set disabled_at = $2, session_key = $3 where id = $1 and disabled_at is null and (",
+        another_owner!(
+            " or (workspace_owner = 0 and not exists (select 1 from memberships m where m.person_id = $1 and m.role = 'owner')))"
+        )
+    );
+    let done = sqlx::query(sql)
+        .bind(person)
+        .bind(now.ms())
+        .bind(session_key)
+        .execute(tx.sql())
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+pub async fn enable(tx: &mut Tx, person: &str) -> Result<(), StoreError> {
+    sqlx::query("update people set disabled_at = null where id = $1")
+        .bind(person)
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}
+
+/// The sign-in links of a person that were not used end.
+pub async fn end_links(tx: &mut Tx, person: &str, now: Timestamp) -> Result<(), StoreError> {
+    sqlx::query("update sign_in_links set used_at = $1 where person_id = $2 and used_at is null")
+        .bind(now.ms())
         .bind(person)
         .execute(tx.sql())
         .await?;

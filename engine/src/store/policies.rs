@@ -62,8 +62,8 @@ pub async fn set_groups(
 
 /// The owners of the agents that may ask on a site.
 pub async fn askers(db: &mut Connection, site: &str) -> Result<Vec<String>, StoreError> {
-    let sql = "select distinct a.owner_id from agents a join agent_sites s on s.agent_id = a.id
-        where s.site_id = $1 and a.disabled_at is null order by a.owner_id";
+    let sql = "select distinct a.owner_id from agents a join agent_sites s on s.agent_id = a.id join people p on p.id = a.owner_id
+        where s.site_id = $1 and a.disabled_at is null and p.disabled_at is null order by a.owner_id";
     texts(db, sql, &[site]).await
 }
 

@@ -116,9 +116,23 @@ pub async fn of_person(pool: &AnyPool, person: &PersonId) -> Result<Vec<SiteRow>
 pub async fn of_agent(pool: &AnyPool, agent: &str) -> Result<Vec<SiteRow>, StoreError> {
     let sql = columns!(
         "select",
-        "from sites where deleted_at is null and id in (select site_id from agent_sites where agent_id = $1) order by title, id"
+        "from sites where deleted_at is null and id in (
+            select s.site_id from agent_sites s join agents a on a.id = s.agent_id join people p on p.id = a.owner_id
+            where s.agent_id = $1 and (p.workspace_owner = 1
+                or exists (select 1 from memberships m where m.person_id = p.id and m.site_id = s.site_id))) order by title, id"
     );
     Ok(sqlx::query_as(sql).bind(agent).fetch_all(pool).await?)
+}
+
+/// Whether a site is there and no tombstone.
+pub async fn is_there(tx: &mut Tx, site: &str) -> Result<bool, StoreError> {
+    let sql = "select count(*) from sites where id = $1 and deleted_at is null";
+    Ok(sqlx::query(sql)
+        .bind(site)
+        .fetch_one(tx.sql())
+        .await?
+        .try_get::<i64, _>(0)?
+        == 1)
 }
 
 /// Returns false where the slug is taken.
@@ -259,10 +273,11 @@ pub struct MemberRow {
     pub role: String,
     pub name: String,
     pub email: String,
+    pub disabled: i64,
 }
 
 pub async fn members(db: &mut Connection, site: &str) -> Result<Vec<MemberRow>, StoreError> {
-    let sql = "select m.person_id, m.role, p.name, p.email from memberships m join people p on p.id = m.person_id
+    let sql = "select m.person_id, m.role, p.name, p.email, case when p.disabled_at is null then 0 else 1 end as disabled from memberships m join people p on p.id = m.person_id
         where m.site_id = $1 order by p.name, p.id";
     Ok(sqlx::query_as(sql).bind(site).fetch_all(db).await?)
 }
@@ -290,10 +305,15 @@ pub async fn set_member(
     Ok(())
 }
 
-/// How many owners the site has beside this one, accounts that are disabled not counted.
-pub async fn other_owners(tx: &mut Tx, site: &str, person: &PersonId) -> Result<i64, StoreError> {
-    let sql = "select count(*) from memberships m join people p on p.id = m.person_id
-        where m.site_id = $1 and m.role = 'owner' and m.person_id <> $2 and p.disabled_at is null";
+/// How many people could still manage the site without this membership: its owners and the workspace's, accounts that are
+/// disabled not counted.
+pub async fn managers_without(
+    tx: &mut Tx,
+    site: &str,
+    person: &PersonId,
+) -> Result<i64, StoreError> {
+    let sql = "select count(*) from people p where p.disabled_at is null and (p.workspace_owner = 1
+        or (p.id <> $2 and exists (select 1 from memberships m where m.site_id = $1 and m.person_id = p.id and m.role = 'owner')))";
     Ok(sqlx::query(sql)
         .bind(site)
         .bind(person.as_str())

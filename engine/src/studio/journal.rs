@@ -169,8 +169,40 @@ fn journal_sentence(kind: &str, body: &Value) -> String {
         "person.added" => format!("added {}", text("name")),
         "agent.added" => format!("added the agent {}", text("name")),
         "signing_key.registered" => "made a node's signing key known".into(),
-        "key.revoked" => "revoked a key".into(),
+        "agent.changed" => match (&body["before"]["disabled"], &body["after"]["disabled"]) {
+            (Value::Bool(false), Value::Bool(true)) => {
+                format!("disabled the agent {}", text("name"))
+            }
+            (Value::Bool(true), Value::Bool(false)) => {
+                format!("enabled the agent {}", text("name"))
+            }
+            _ => format!("changed what the agent {} reaches", text("name")),
+        },
+        "agent.taken_off" => format!("took the agent {} off the site", text("name")),
+        "key.revoked" if text("name").is_empty() => "revoked a key".into(),
+        "key.revoked" => format!("revoked a key of {}", text("name")),
+        "person.changed" => person_changed(text("name"), &body["changed"]),
+        "person.link_made" => format!("made a sign-in link for {}", text("name")),
         "instance.restored" => "started a new epoch after a restore".into(),
         other => other.replace('.', " "),
     }
+}
+
+fn person_changed(name: &str, changed: &Value) -> String {
+    let after = |what: &str| changed[what]["after"].as_bool();
+    let mut said = Vec::new();
+    match after("disabled") {
+        Some(true) => said.push(format!("disabled {name}")),
+        Some(false) => said.push(format!("enabled {name}")),
+        None => {}
+    }
+    match after("workspaceOwner") {
+        Some(true) => said.push(format!("made {name} an owner of the workspace")),
+        Some(false) => said.push(format!("made {name} no owner of the workspace any more")),
+        None => {}
+    }
+    if let Some(before) = changed["name"]["before"].as_str() {
+        said.push(format!("renamed {before} to {name}"));
+    }
+    said.join(", ")
 }

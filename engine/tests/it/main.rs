@@ -11,6 +11,7 @@ mod support;
 
 mod story;
 
+mod access;
 mod extra_gates;
 mod order;
 mod policy;

@@ -457,10 +457,8 @@ async fn a_revoked_key_does_not_redeem(world: World) {
     let scene = world.scene().await;
     let id = scene.approved().await;
     let caller = scene.bot.verified().await.unwrap();
-    let key_id = scene.bot.key_id();
-    cloudhal_engine::agents::revoke_key(world.engine(), scene.ada.person(), key_id)
-        .await
-        .unwrap();
+    let key = scene.bot.key_id();
+    scene.ada.revoke_key(&scene.bot.id, key).await.unwrap();
     let request = CallRequest {
         tool: "publish".into(),
         arguments: scene.publish_args(),

@@ -137,14 +137,19 @@ pub fn safe_next(public: &str, next: &str) -> Option<String> {
     let ours = Url::parse(public).ok()?;
     let url = ours.join(next).ok()?;
     let path = url.path();
-    let known = [link::APPROVALS, link::SITES, link::AGENTS, link::JOURNAL]
-        .iter()
-        .any(|page| {
-            path == *page
-                || path
-                    .strip_prefix(page)
-                    .is_some_and(|rest| rest.starts_with('/'))
-        });
+    let pages = [
+        link::APPROVALS,
+        link::SITES,
+        link::AGENTS,
+        link::PEOPLE,
+        link::JOURNAL,
+    ];
+    let known = pages.iter().any(|page| {
+        path == *page
+            || path
+                .strip_prefix(page)
+                .is_some_and(|rest| rest.starts_with('/'))
+    });
     if url.origin() != ours.origin() || !url.username().is_empty() || !known || path.contains("//")
     {
         return None;

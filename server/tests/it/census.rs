@@ -66,13 +66,16 @@ impl Scene {
             .await
             .unwrap();
         let record = ada.record(&server.site, &id).await;
+        let (agent, key) = (server.agent_id("bot").await, bot.key[4..30].to_owned());
         let fill = |path: &str| {
             path.replace("{site}", server.site.as_str())
                 .replace("{id}", &id)
                 .replace("{slug}", SLUG)
                 .replace("{node}", &node)
                 .replace("{side}", "after")
-                .replace("{person}", &id)
+                .replace("{person}", account.id().as_str())
+                .replace("{agent}", &agent)
+                .replace("{key}", &key)
                 .replace("{webhook}", &id)
                 .replace("{delivery}", &id)
                 .replace("{token}", link.rsplit('/').next().unwrap())
@@ -87,6 +90,11 @@ impl Scene {
                 ("ids", id.clone()),
                 ("confirm", SLUG.into()),
                 ("version", "1".into()),
+                // What would change who there is, on the pages that keep them.
+                ("form", "disable".into()),
+                ("agent", agent.clone()),
+                ("key", key.clone()),
+                ("person", account.id().as_str().into()),
             ];
             if path.starts_with("/login") {
                 fields = vec![("next", String::new())];
@@ -114,6 +122,24 @@ impl Scene {
                         Method::POST,
                         Body::Json(json!({"url": "https://hooks.example/"})),
                     ),
+                    "post" if path == "/api/people" => (
+                        Method::POST,
+                        Body::Json(
+                            json!({"email": "eve@example.com", "name": "Eve", "workspaceOwner": true}),
+                        ),
+                    ),
+                    "post" if path == "/api/agents" => (
+                        Method::POST,
+                        Body::Json(json!({"name": "eve", "sites": [server.site]})),
+                    ),
+                    "post" if path.ends_with("/members") => (
+                        Method::POST,
+                        Body::Json(json!({"email": "ada@example.com", "role": "viewer"})),
+                    ),
+                    "post" if path.ends_with("/keys") || path.ends_with("/sign-in-link") => {
+                        (Method::POST, Body::Json(json!({})))
+                    }
+                    "patch" => (Method::PATCH, Body::Json(json!({"disabled": true}))),
                     "delete" => (Method::DELETE, Body::None),
                     "post" if path.starts_with("/api") => (
                         Method::POST,
@@ -136,7 +162,9 @@ impl Scene {
             "/sites",
             "/sites/bakery",
             "/sites/bakery/versions",
+            "/sites/bakery/settings",
             "/agents",
+            "/people",
             "/journal",
             "/nothing",
         ] {
@@ -147,7 +175,7 @@ impl Scene {
             });
         }
         assert!(
-            targets.len() > 35,
+            targets.len() > 60,
             "the census found only {} targets",
             targets.len()
         );
@@ -179,7 +207,7 @@ impl Scene {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_key_opens_a_peoples_route() {
     let scene = Scene::set().await;
-    let before = scene.server.effects().await;
+    let before = scene.server.everything().await;
     let origin = scene.server.origin.clone();
     for target in &scene.targets {
         for with_cookie in [false, true] {
@@ -217,7 +245,7 @@ async fn no_key_opens_a_peoples_route() {
         .send(&scene.server)
         .await;
     assert_refused(&seen, Code::AgentsNotAllowed, "second of two");
-    assert_eq!(scene.server.effects().await, before);
+    assert_eq!(scene.server.everything().await, before);
     scene.assert_untouched("after an agent").await;
     scene.done().await;
 }
@@ -226,7 +254,7 @@ async fn no_key_opens_a_peoples_route() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_let_in_without_a_session() {
     let scene = Scene::set().await;
-    let before = scene.server.effects().await;
+    let before = scene.server.everything().await;
     let somebody = PersonClient::new(&scene.server);
     for target in scene
         .targets
@@ -261,7 +289,7 @@ async fn nobody_is_let_in_without_a_session() {
             "{name} starts a session"
         );
     }
-    assert_eq!(scene.server.effects().await, before);
+    assert_eq!(scene.server.everything().await, before);
     scene.assert_untouched("after nobody").await;
     scene.done().await;
 }
@@ -295,7 +323,7 @@ const ELSEWHERE: [&[(&str, &str)]; 14] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_elsewhere_cannot_use_the_session() {
     let scene = Scene::set().await;
-    let before = scene.server.effects().await;
+    let before = scene.server.everything().await;
     for target in scene
         .targets
         .iter()
@@ -325,7 +353,7 @@ async fn a_page_elsewhere_cannot_use_the_session() {
             assert_refused(&seen, Code::CrossOrigin, &target.name());
         }
     }
-    assert_eq!(scene.server.effects().await, before);
+    assert_eq!(scene.server.everything().await, before);
     scene.assert_untouched("after another origin").await;
     scene.done().await;
 }
@@ -334,7 +362,7 @@ async fn a_page_elsewhere_cannot_use_the_session() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_post_decides() {
     let scene = Scene::set().await;
-    let before = scene.server.effects().await;
+    let before = scene.server.everything().await;
     for target in &scene.targets {
         for method in [Method::PUT, Method::PATCH, Method::DELETE] {
             let meant = |other: &Target| other.path == target.path && other.method == method;
@@ -371,7 +399,7 @@ async fn only_a_post_decides() {
         let seen = scene.ada.get(&query).await;
         assert_ne!(seen.status, 303, "{query} acts");
     }
-    assert_eq!(scene.server.effects().await, before);
+    assert_eq!(scene.server.everything().await, before);
     scene.assert_untouched("after other methods").await;
     scene.done().await;
 }

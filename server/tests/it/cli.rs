@@ -272,6 +272,62 @@ fn people_and_agents_are_added() {
 }
 
 #[test]
+fn people_and_agents_are_listed_and_stopped() {
+    let operator = Operator::new();
+    let add = |email: &str, name: &str, more: &[&str]| {
+        let all = ["person", "add", "--email", email, "--name", name];
+        operator.ok(&[&all[..], more].concat());
+    };
+    add("ada@example.com", "Ada", &["--owner"]);
+    add("pia@example.com", "Pia", &[]);
+    fs::create_dir(operator.path("pages")).unwrap();
+    fs::write(operator.path("pages/index.md"), "# Hello\n").unwrap();
+    operator.ok(&["site", "import", "pages", "--slug", "bakery"]);
+    let agent = |owner: &str| {
+        let all = [
+            "agent", "add", "--name", "bot", "--site", "bakery", "--owner",
+        ];
+        operator.run(&[&all[..], &[owner]].concat())
+    };
+    let key = agent("ada@example.com").said("agent-key");
+    // An agent works only where its owner does.
+    let foreign = agent("pia@example.com");
+    assert!(
+        !foreign.ok && foreign.err.contains("Pia does not belong"),
+        "{}",
+        foreign.err
+    );
+
+    let listed = operator.ok(&["agent", "list"]).out;
+    let shown = format!("bot\tAda\tbakery\t{}…", &key[..12]);
+    assert!(listed.lines().any(|line| line == shown), "{listed}");
+    assert!(!listed.contains(&key[31..]), "{listed}");
+
+    let disable = |email: &str| operator.run(&["person", "disable", "--email", email]);
+    let last = disable("ada@example.com");
+    assert!(
+        !last.ok && last.err.contains("nobody could manage"),
+        "{}",
+        last.err
+    );
+    assert!(disable("pia@example.com").ok);
+    let people = operator.ok(&["person", "list"]).out;
+    let lines: Vec<&str> = people.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "ada@example.com\tAda\towner\t-",
+            "pia@example.com\tPia\t-\tdisabled"
+        ]
+    );
+    operator.refused(&["person", "link", "--email", "pia@example.com"], "nobody");
+    operator.ok(&["person", "enable", "--email", "pia@example.com"]);
+    operator.ok(&["person", "link", "--email", "pia@example.com"]);
+    assert!(!disable("nobody@example.com").ok);
+    operator.ok(&["verify"]);
+}
+
+#[test]
 fn a_folder_becomes_a_site_and_a_site_a_folder() {
     let operator = Operator::new();
     operator.ok(&[

@@ -17,6 +17,7 @@ mod secrets;
 mod tidy;
 mod webhooks;
 
+mod access;
 mod answers;
 mod hosts;
 mod identity;

@@ -41,7 +41,7 @@ pub fn routes() -> Vec<Route> {
             let methods = METHODS
                 .into_iter()
                 .filter(|method| names_method(handler, method));
-            let methods: BTreeSet<&str> = match ["get(", "post(", "put(", "delete("]
+            let methods: BTreeSet<&str> = match ["get(", "post(", "put(", "patch(", "delete("]
                 .iter()
                 .any(|one| call.contains(one))
             {
@@ -211,5 +211,8 @@ fn the_scan_finds_what_is_there() {
     assert!(deciding.for_people);
     assert_eq!(deciding.methods, ["get", "post"].into());
     assert!(find("/_fn/{*name}").for_people);
-    assert_eq!(server_functions().len(), 10);
+    assert_eq!(find("/api/agents/{agent}").methods, ["get", "patch"].into());
+    assert_eq!(find("/api/people/{person}").methods, ["patch"].into());
+    assert!(find("/api/people").for_people);
+    assert_eq!(server_functions().len(), 12);
 }

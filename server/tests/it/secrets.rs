@@ -101,7 +101,38 @@ async fn no_secret_is_logged_or_repeated() {
     )
     .await;
     assert_eq!(by_password.location(), "/approvals");
-    for path in ["/approvals", "/agents", "/journal", "/sites", "/api/sites"] {
+    // New ones, each told once: by the API, and by the answer to a form.
+    let json = |path: &str, body: Value| {
+        let request = browser.post(format!("{url}{path}"));
+        Seen::of(request.header("origin", &url).json(&body))
+    };
+    let agents = Seen::of(browser.get(format!("{url}/api/agents")))
+        .await
+        .body;
+    let agent = agents["items"][0]["id"].as_str().unwrap().to_owned();
+    let made = json(&format!("/api/agents/{agent}/keys"), json!({})).await;
+    let api_key = made.body["key"].as_str().unwrap().to_owned();
+    let new = json!({"email": "eve@example.com", "name": "Eve"});
+    let invited = json("/api/people", new).await;
+    let api_link = invited.body["signInLink"].as_str().unwrap().to_owned();
+    let which = format!("key:{agent}");
+    let shown = post("/agents", &[("form", &which), ("agent", &agent)]).await;
+    let (_, rest) = shown.text.split_once("<code>clh_").unwrap();
+    let form_key = rest.split('<').next().unwrap().to_owned();
+    let eve = invited.body["person"]["id"].as_str().unwrap();
+    let shown = post("/people", &[("form", "link"), ("person", eve)]).await;
+    let (_, rest) = shown.text.split_once("/login/link/").unwrap();
+    let form_token = rest.split('<').next().unwrap().to_owned();
+    for path in [
+        "/approvals",
+        "/agents",
+        "/people",
+        "/api/agents",
+        "/api/people",
+        "/journal",
+        "/sites",
+        "/api/sites",
+    ] {
         bodies.push(Seen::of(browser.get(format!("{url}{path}"))).await.text);
     }
     bodies.push(
@@ -149,6 +180,13 @@ async fn no_secret_is_logged_or_repeated() {
             "the token of the sign-in link",
             link.rsplit('/').next().unwrap().to_owned(),
         ),
+        ("a key of the API's", api_key),
+        ("a key of a form's", form_key),
+        (
+            "the token of the API's link",
+            api_link.rsplit('/').next().unwrap().to_owned(),
+        ),
+        ("the token of a form's link", form_token),
         ("the password", PASSWORD.to_owned()),
         (
             "the password as a form sends it",

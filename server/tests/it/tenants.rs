@@ -13,11 +13,12 @@ async fn a_member_of_another_site_sees_what_nobody_sees() {
     let zoe = server.as_person("zoe").await;
     let id = bot.ask("publish", json!({"site": server.site})).await;
     let node = bot.node(&server.site, "visit").await;
+    let (agent, key) = (server.agent_id("bot").await, bot.key[4..30].to_owned());
     let nowhere = "a".repeat(26);
-    let before = server.effects().await;
+    let before = server.everything().await;
 
     for route in reach::routes().iter().filter(|route| route.for_people) {
-        let names_one = ["{site}", "{id}", "{slug}", "{node}"]
+        let names_one = ["{site}", "{id}", "{slug}", "{node}", "{agent}", "{person}"]
             .iter()
             .any(|part| route.path.contains(part));
         if !names_one {
@@ -29,6 +30,22 @@ async fn a_member_of_another_site_sees_what_nobody_sees() {
                 .replace("{node}", node)
                 .replace("{side}", "after")
                 .replace("{person}", id)
+                .replace(
+                    "{agent}",
+                    if site == server.site.as_str() {
+                        &agent
+                    } else {
+                        id
+                    },
+                )
+                .replace(
+                    "{key}",
+                    if site == server.site.as_str() {
+                        &key
+                    } else {
+                        id
+                    },
+                )
         };
         let theirs = with(server.site.as_str(), &id, SLUG, &node);
         let unknown = with(&nowhere, &nowhere, "nowhere", &nowhere);
@@ -47,6 +64,13 @@ async fn a_member_of_another_site_sees_what_nobody_sees() {
                     ("version", "1"),
                 ];
                 let request = match (&method, is_json) {
+                    (&Method::POST, true) if route.path.ends_with("/members") => {
+                        request.json(&json!({"email": "zoe@example.com", "role": "owner"}))
+                    }
+                    (&Method::POST, true) if !route.path.contains("{id}") => {
+                        request.json(&json!({}))
+                    }
+                    (&Method::PATCH, _) => request.json(&json!({"disabled": true})),
                     (&Method::POST, true) => request.json(&json!({"seenDigest": "sha256:x"})),
                     (&Method::PUT, _) if route.path.ends_with("/policy") => {
                         request.json(&json!({}))
@@ -69,7 +93,12 @@ async fn a_member_of_another_site_sees_what_nobody_sees() {
                 "{name}: a malformed id is told apart"
             );
             if is_json {
-                assert_refused(&foreign, Code::NotFound, &name);
+                // Whoever keeps no people is told so, whomever they name.
+                let code = match route.path.starts_with("/api/people") {
+                    true => Code::Forbidden,
+                    false => Code::NotFound,
+                };
+                assert_refused(&foreign, code, &name);
                 assert_eq!(odd.alike(), foreign.alike(), "{name}");
             }
             for secret in ["Visit us", "bot", id.as_str()] {
@@ -81,7 +110,7 @@ async fn a_member_of_another_site_sees_what_nobody_sees() {
             }
         }
     }
-    assert_eq!(server.effects().await, before);
+    assert_eq!(server.everything().await, before);
     server.done().await;
 }
 
@@ -100,7 +129,7 @@ fn assert_alike(foreign: &Seen, absent: &Seen, theirs: &str, unknown: &str, name
             .find(|part| part.len() > 6 || *part == SLUG)
             .unwrap_or(path)
             .to_owned();
-        if last == "publish" || last == "rollback" || last == "delete" {
+        if ["publish", "rollback", "delete", "settings"].contains(&last.as_str()) {
             last = path.split('/').nth(2).unwrap().to_owned();
         }
         let id = path
@@ -140,7 +169,7 @@ async fn server_functions_and_lists_keep_to_ones_own_sites() {
     let node = bot.node(&server.site, "visit").await;
     let nowhere = "a".repeat(26);
     let one = |id: &str, slug: &str, node: &str| json!({"id": id, "slug": slug, "node": node, "cursor": null});
-    for function in ["approval", "site", "node", "versions"] {
+    for function in ["approval", "site", "settings", "node", "versions"] {
         let path = format!("/_fn/{function}");
         let foreign = zoe.post_json(&path, one(&id, SLUG, &node)).await;
         let absent = zoe
@@ -196,7 +225,7 @@ async fn an_agent_of_another_site_finds_nothing() {
     let usher = server.agent_for("usher", "zoe", &[&cinema], &[]).await;
     let node = bot.node(&server.site, "visit").await;
     let own_node = usher.node(&cinema, "visit").await;
-    let before = server.effects().await;
+    let before = server.everything().await;
     let nowhere = "a".repeat(26);
     for tool in usher.get("/tools").await.body["tools"].as_array().unwrap() {
         let needs_site = tool["inputSchema"]["properties"]["site"].is_object();
@@ -229,7 +258,7 @@ async fn an_agent_of_another_site_finds_nothing() {
             assert_refused(&smuggled, Code::NotFound, name);
         }
     }
-    assert_eq!(server.effects().await, before);
+    assert_eq!(server.everything().await, before);
     usher
         .ok("node-get", json!({"site": cinema, "node": own_node}))
         .await;

@@ -6,18 +6,19 @@ use super::{
 use cloudhal_domain::{
     answer::Pending,
     approval::Verdict,
-    id::{AgentId, SiteId},
+    id::{AgentId, KeyId, SiteId},
     origin::{self, SameOrigin},
     role::Role,
+    view::Account,
 };
 use cloudhal_engine::{
     agents::{self, Caller},
     approvals,
-    authority::Decider,
+    authority::{Decider, Steward},
     direct,
     gate::CallRequest,
     members,
-    people::Person,
+    people::{self, Person},
     policies,
     store::sites as sites_sql,
 };
@@ -189,6 +190,45 @@ impl PersonClient {
             groups,
         )
         .await
+    }
+
+    /// This person as whoever keeps accounts, agents and keys.
+    pub fn steward(&self) -> Steward {
+        Steward::person(&self.person, own_page())
+    }
+
+    pub async fn revoke_key(&self, agent: &AgentId, key: &str) -> Result<(), Refusal> {
+        agents::revoke_key(&self.engine, &self.steward(), agent, &KeyId::new(key)).await
+    }
+
+    pub async fn change_agent(
+        &self,
+        agent: &AgentId,
+        change: agents::Change,
+    ) -> Result<(), Refusal> {
+        agents::change(&self.engine, &self.steward(), agent, change).await
+    }
+
+    /// Changes the account of `who`.
+    pub async fn change_person(
+        &self,
+        who: &PersonClient,
+        change: people::Change,
+    ) -> Result<Account, Refusal> {
+        people::change(&self.engine, &self.steward(), who.person.id(), change).await
+    }
+
+    /// Disables the account of `who`, or enables it again.
+    pub async fn set_disabled(
+        &self,
+        who: &PersonClient,
+        disabled: bool,
+    ) -> Result<Account, Refusal> {
+        let change = people::Change {
+            disabled: Some(disabled),
+            ..Default::default()
+        };
+        self.change_person(who, change).await
     }
 
     /// Runs a gated tool by hand, seeing the site as it is now.

@@ -208,6 +208,20 @@ impl World {
         )
     }
 
+    /// Somebody who owns the workspace.
+    pub async fn owner(&self, name: &str) -> PersonClient {
+        let new = NewPerson {
+            email: format!("{name}@example.com"),
+            name: name.to_owned(),
+            workspace_owner: true,
+            password: None,
+        };
+        PersonClient::new(
+            self.engine(),
+            people::add(self.engine(), new).await.unwrap(),
+        )
+    }
+
     pub async fn member(&self, name: &str, site: &SiteId, role: Role) -> PersonClient {
         let person = self.person(name).await;
         sites::add_member(self.engine(), site, person.person(), role)

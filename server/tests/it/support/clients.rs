@@ -263,6 +263,17 @@ impl PersonClient {
             .await
     }
 
+    pub async fn send_json(&self, method: Method, path: &str, body: Value) -> Seen {
+        self.seen(self.request(method, path).json(&body)).await
+    }
+
+    /// A change through the API that has to be taken.
+    pub async fn ok(&self, method: Method, path: &str, body: Value) -> Value {
+        let seen = self.send_json(method.clone(), path, body).await;
+        assert_eq!(seen.status, 200, "{method} {path}: {}", seen.text);
+        seen.body
+    }
+
     /// The record, as the API gives it.
     pub async fn record(&self, site: &super::SiteId, id: &str) -> Value {
         let seen = self.get(&format!("/api/sites/{site}/approvals/{id}")).await;

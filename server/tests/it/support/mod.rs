@@ -296,6 +296,35 @@ impl TestServer {
         )
     }
 
+    /// The same, and who there is and what they may.
+    pub async fn everything(&self) -> ((Vec<String>, i64, i64), Vec<String>) {
+        let access = "select policy from sites
+            union all select id || name || session_key || workspace_owner || coalesce(disabled_at, 0) from people
+            union all select id || all_tools || coalesce(disabled_at, 0) from agents
+            union all select id || coalesce(revoked_at, 0) from agent_keys union all select agent_id || site_id from agent_sites
+            union all select person_id || site_id || role from memberships
+            union all select token_hash from sign_in_links where used_at is null order by 1";
+        (self.effects().await, self.database.texts(access).await)
+    }
+
+    /// The id of the only agent of that name.
+    pub async fn agent_id(&self, name: &str) -> String {
+        let sql = format!("select id from agents where name = '{name}'");
+        self.database.texts(&sql).await.remove(0)
+    }
+
+    /// Somebody who owns the workspace, signed in.
+    pub async fn as_owner(&self, name: &str) -> PersonClient {
+        let new = NewPerson {
+            email: format!("{name}@example.com"),
+            name: name.to_owned(),
+            workspace_owner: true,
+            password: None,
+        };
+        people::add(&self.engine, new).await.unwrap();
+        self.as_person(name).await
+    }
+
     /// The journal's entries about the site, oldest first.
     pub async fn journal(&self) -> Vec<Value> {
         let mut lines = Vec::new();

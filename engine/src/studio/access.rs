@@ -1,0 +1,247 @@
+//! Who there is and what they may: people, agents with their keys, a site's members and policy.
+
+use super::site_of;
+use crate::{
+    Engine,
+    agents::shown_prefix,
+    members,
+    people::{self, Person},
+    policies,
+    store::{
+        agents::{self as agents_sql, AgentRow as StoredAgent},
+        approvals as approvals_sql,
+        sites::{self as sites_sql, SiteRow as StoredSite},
+    },
+};
+use cloudhal_domain::{
+    canonical,
+    card::Owner,
+    code::Refusal,
+    id::{AgentId, KeyId, PersonId, SiteId},
+    policy_form::CanWait,
+    time::Timestamp,
+    tool::Effect,
+    view::*,
+};
+use serde_json::json;
+use std::collections::BTreeSet;
+
+/// Everybody with an account; for a workspace owner.
+pub async fn people(engine: &Engine, person: &Person) -> Result<PeopleView, Refusal> {
+    Ok(PeopleView {
+        people: people::list(engine, person).await?,
+        you: person.id().clone(),
+        posted: Posted::default(),
+    })
+}
+
+/// The agents that a person owns or meets on their sites. Of somebody else's agent they see what it does on sites of theirs,
+/// and none of its keys.
+pub async fn agents(engine: &Engine, person: &Person) -> Result<AgentsView, Refusal> {
+    let db = engine.store().read();
+    let rows = if person.is_workspace_owner() {
+        agents_sql::all(db).await?
+    } else {
+        agents_sql::visible_to(db, person.id().as_str()).await?
+    };
+    let owners = if person.is_workspace_owner() {
+        let all = people::list(engine, person).await?;
+        let able = all.into_iter().filter(|one| one.disabled_at.is_none());
+        able.map(|one| Owner {
+            id: one.id,
+            name: one.name,
+        })
+        .collect()
+    } else {
+        Vec::new()
+    };
+    Ok(AgentsView {
+        agents: rows_for(engine, person, rows).await?,
+        mcp_url: engine.mcp_url(),
+        sites: own_sites(engine, person)
+            .await?
+            .into_iter()
+            .map(site_name)
+            .collect(),
+        tools: tools_of_agents(engine),
+        owners,
+        posted: Posted::default(),
+    })
+}
+
+/// The agents that a person keeps: their own, or all of them for a workspace owner.
+pub async fn agents_kept(engine: &Engine, person: &Person) -> Result<Vec<AgentRow>, Refusal> {
+    let db = engine.store().read();
+    let rows = if person.is_workspace_owner() {
+        agents_sql::all(db).await?
+    } else {
+        agents_sql::owned_by(db, person.id().as_str()).await?
+    };
+    rows_for(engine, person, rows).await
+}
+
+/// One of them.
+pub async fn agent(engine: &Engine, person: &Person, agent: &AgentId) -> Result<AgentRow, Refusal> {
+    let row = match agent.as_str().contains('\0') {
+        true => None,
+        false => agents_sql::by_id(engine.store().read(), agent.as_str()).await?,
+    };
+    let kept = row.filter(|row| keeps(person, row));
+    let rows = rows_for(engine, person, kept.into_iter().collect()).await?;
+    rows.into_iter()
+        .next()
+        .ok_or_else(|| Refusal::not_found("agent"))
+}
+
+/// The agents at work on a site, for those who may see the site.
+pub async fn site_agents(
+    engine: &Engine,
+    person: &Person,
+    site: &SiteId,
+) -> Result<Vec<AgentRow>, Refusal> {
+    people::role_on(engine, person, site)
+        .await?
+        .ok_or_else(|| Refusal::not_found("site"))?;
+    let rows = agents_sql::on_site(engine.store().read(), site.as_str()).await?;
+    rows_for(engine, person, rows).await
+}
+
+fn keeps(person: &Person, agent: &StoredAgent) -> bool {
+    person.is_workspace_owner() || agent.owner_id == person.id().as_str()
+}
+
+async fn rows_for(
+    engine: &Engine,
+    person: &Person,
+    rows: Vec<StoredAgent>,
+) -> Result<Vec<AgentRow>, Refusal> {
+    let own: BTreeSet<String> = own_sites(engine, person)
+        .await?
+        .into_iter()
+        .map(|site| site.id)
+        .collect();
+    let mut out = Vec::with_capacity(rows.len());
+    for row in rows {
+        out.push(row_for(engine, person, &own, row).await?);
+    }
+    Ok(out)
+}
+
+async fn row_for(
+    engine: &Engine,
+    person: &Person,
+    own_sites: &BTreeSet<String>,
+    row: StoredAgent,
+) -> Result<AgentRow, Refusal> {
+    let (db, now) = (engine.store().read(), engine.now());
+    let whole = keeps(person, &row);
+    let (keys, waiting) = match whole {
+        true => (
+            agents_sql::keys(db, &row.id).await?,
+            approvals_sql::pending_by_agent(db, &row.id, now).await?,
+        ),
+        false => (
+            Vec::new(),
+            approvals_sql::pending_by_agent_for(db, &row.id, person.id().as_str(), now).await?,
+        ),
+    };
+    let sites = sites_sql::of_agent(db, &row.id).await?;
+    let seen = |site: &StoredSite| whole || own_sites.contains(&site.id);
+    let tools = agents_sql::tools(db, &row.id).await?;
+    Ok(AgentRow {
+        sites: sites.into_iter().filter(seen).map(site_name).collect(),
+        tools: tools.into_iter().map(|(tool,)| tool).collect(),
+        keys: keys.into_iter().map(key).collect(),
+        waiting,
+        manageable: whole,
+        id: AgentId::new(row.id),
+        name: row.name,
+        owner: Owner {
+            id: PersonId::new(row.owner_id),
+            name: row.owner_name,
+        },
+        created_at: Timestamp(row.created_at),
+        disabled_at: row.disabled_at.map(Timestamp),
+    })
+}
+
+fn key(row: agents_sql::KeyRow) -> KeyRow {
+    KeyRow {
+        prefix: shown_prefix(&row.id),
+        id: KeyId::new(row.id),
+        created_at: Timestamp(row.created_at),
+        expires_at: row.expires_at.map(Timestamp),
+        revoked_at: row.revoked_at.map(Timestamp),
+        last_used_at: row.last_used_at.map(Timestamp),
+    }
+}
+
+fn site_name(site: StoredSite) -> SiteName {
+    SiteName {
+        id: SiteId::new(site.id),
+        slug: site.slug,
+        title: site.title,
+    }
+}
+
+async fn own_sites(engine: &Engine, person: &Person) -> Result<Vec<StoredSite>, Refusal> {
+    let db = engine.store().read();
+    Ok(match person.is_workspace_owner() {
+        true => sites_sql::all(db).await?,
+        false => sites_sql::of_person(db, person.id()).await?,
+    })
+}
+
+/// What an agent can be given; approvals of its own are in every scope and are not listed.
+fn tools_of_agents(engine: &Engine) -> Vec<String> {
+    engine
+        .tools()
+        .all()
+        .iter()
+        .filter(|tool| tool.spec.effect != Effect::Approvals)
+        .map(|tool| tool.spec.id.to_owned())
+        .collect()
+}
+
+/// Members, agents and policy of a site, for those who may see it.
+pub async fn settings(
+    engine: &Engine,
+    person: &Person,
+    slug: &str,
+) -> Result<SettingsView, Refusal> {
+    let (site, role) = site_of(engine, person, slug).await?;
+    let id = SiteId::new(&site.id);
+    let members = members::list(engine, person, &id).await?;
+    let policy = policies::get(engine, person, &id).await?;
+    let asked = policy.tools.values().chain([&policy.default]);
+    let groups: BTreeSet<String> = asked
+        .flat_map(|rule| &rule.groups)
+        .chain(members.iter().flat_map(|member| &member.groups))
+        .cloned()
+        .collect();
+    let (always, drafts) = (policies::gated_tools(engine), policies::draft_tools(engine));
+    let can_wait = CanWait {
+        always: &always,
+        may: &drafts,
+    };
+    Ok(SettingsView {
+        agents: site_agents(engine, person, &id).await?,
+        unsatisfiable: policies::unsatisfiable(engine, person, &id).await?,
+        gated: can_wait
+            .asked(&policy)
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
+        drafts: drafts.iter().map(|tool| (*tool).to_owned()).collect(),
+        groups: groups.into_iter().collect(),
+        slug: site.slug,
+        title: site.title,
+        role,
+        you: person.id().clone(),
+        workspace_owner: person.is_workspace_owner(),
+        members,
+        policy_text: canonical::text(&json!(policy)),
+        policy,
+        posted: Posted::default(),
+    })
+}
