@@ -124,6 +124,8 @@ pub async fn change(
         Box::pin(async move {
             let row = expect_kept(tx, &by, &agent).await?;
             let now = tx.now().await?;
+            // The agent's row stands for its sites and tools: a redeem that began before is waited for.
+            lock_agent(tx, &row.id).await?;
             let before = scope(tx, &row).await?;
             apply(tx, &row, &change, now).await?;
             let row = expect_kept(tx, &by, &agent).await?;
