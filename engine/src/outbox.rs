@@ -93,8 +93,10 @@ pub(crate) async fn put(tx: &mut Tx, errand: Errand<'_>, now: Timestamp) -> Resu
 /// The wait after a try: four times as long each time, up to six hours, of which chance takes off up to a half, so that
 /// many that failed together do not come back together.
 pub fn backoff(tries: i64, chance: u32) -> Duration {
-    let factor = 4_u32.saturating_pow(u32::try_from(tries - 1).unwrap_or(0));
-    let step = FIRST_STEP.saturating_mul(factor).min(STEP_MAX);
+    let before = u32::try_from(tries.saturating_sub(1).max(0)).unwrap_or(u32::MAX);
+    let step = FIRST_STEP
+        .saturating_mul(4_u32.saturating_pow(before))
+        .min(STEP_MAX);
     step - (step / 2).mul_f64(f64::from(chance) / f64::from(u32::MAX))
 }
 
