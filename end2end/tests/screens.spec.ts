@@ -140,6 +140,22 @@ test("open menus and dialogs", async ({ ada }) => {
   await axeFinds("menu-1280");
   await ada.setViewportSize(PHONE);
   await axeFinds("menu-390");
+  // With every fold open: each form that there is.
+  for (const [name, path] of [["people", "/people"], ["agents", "/agents"], ["settings", `/sites/${BAKERY}/settings`]] as const) {
+    await ada.goto(path);
+    await hydrated(ada);
+    await ada.evaluate(() => {
+      for (const fold of document.querySelectorAll("main details")) fold.setAttribute("open", "");
+      for (const tick of document.querySelectorAll<HTMLInputElement>("input[name$='.own'], input[value=some]")) tick.checked = true;
+    });
+    for (const { name: size, width, height, colorScheme } of LOOKS) {
+      await ada.setViewportSize({ width, height });
+      await ada.emulateMedia({ colorScheme });
+      await axeFinds(`${name}-open-${size}`);
+      const wider = await ada.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      expect(wider, `${path} at ${size} scrolls sideways`).toBe(0);
+    }
+  }
 });
 
 test("the very first view, and the first person", async ({ browser }) => {
