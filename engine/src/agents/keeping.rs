@@ -359,7 +359,7 @@ pub async fn take_off(
             };
             journal::site(tx, site.as_str(), now, entry).await?;
             void_unreachable_now(tx, site.as_str(), &by, now).await?;
-            Ok(sites::announce(tx, "members.changed", site.as_str(), None, now).await?)
+            sites::announce(tx, "members.changed", site.as_str(), None, now).await
         })
     });
     Ok(unit.await?)
