@@ -90,7 +90,9 @@ impl Node {
     /// Waits until `/readyz` says so, and tells how long that took since the process was started.
     pub async fn ready(&mut self) -> Result<Duration> {
         loop {
-            if is_ready(&self.target).await {
+            let ready = is_ready(&self.target).await;
+            // Asked after it: whoever answered may be somebody else on that port.
+            if ready && self.child.try_wait()?.is_none() {
                 return Ok(self.started.elapsed());
             }
             if let Some(status) = self.child.try_wait()? {
