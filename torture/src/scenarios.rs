@@ -24,7 +24,7 @@ pub struct Scenario {
     pub unit: &'static str,
     pub short: usize,
     pub long: usize,
-    /// Half as many, or whatever is asked of PostgreSQL where its figure differs.
+    /// The same on PostgreSQL, where its figure differs.
     pub long_postgres: usize,
     pub engines: &'static [Kind],
     pub run: for<'c> fn(&'c Context) -> BoxFuture<'c, Result<Report>>,
@@ -58,7 +58,7 @@ pub const ALL: &[Scenario] = &[
         "R1",
         "32 redeemers of one approval, in one process",
         "rounds",
-        60,
+        40,
         10000,
         BOTH,
         redeem_races::in_the_store
@@ -76,7 +76,7 @@ pub const ALL: &[Scenario] = &[
         "R3",
         "an editor against a redeemer",
         "rounds",
-        100,
+        60,
         10000,
         BOTH,
         races::editor
