@@ -101,7 +101,9 @@ pub struct InboxQuery {
 pub struct InboxPage {
     pub rows: Vec<InboxRow>,
     pub next_cursor: Option<String>,
-    pub counts: Vec<(Tab, i64)>,
+    /// Open ones that the same filter lets through.
+    pub waiting: i64,
+    pub approved: i64,
     /// Whether the workspace has any agent yet; the empty state differs.
     pub has_agents: bool,
     /// Public URL of the MCP endpoint, for the empty state.

@@ -75,18 +75,16 @@ pub async fn inbox(
         limits::PAGE_ITEMS_DEFAULT,
     )
     .await?;
-    let by_standing = approvals_sql::counts(engine.store().read(), &filter, engine.now()).await?;
-    let count = |tab: Tab| {
-        by_standing
-            .iter()
-            .filter(|(s, _)| tab.statuses().iter().any(|t| t.as_str() == s))
-            .map(|(_, n)| n)
-            .sum()
+    let open = approvals_sql::open_counts(engine.store().read(), &filter, engine.now()).await?;
+    let count = |status: Status| {
+        let of = |(word, _): &&(String, i64)| word == status.as_str();
+        open.iter().find(of).map_or(0, |(_, n)| *n)
     };
     Ok(InboxPage {
         rows,
         next_cursor,
-        counts: Tab::ALL.into_iter().map(|tab| (tab, count(tab))).collect(),
+        waiting: count(Status::Pending),
+        approved: count(Status::Approved),
         has_agents: !agents_sql::all(engine.store().read()).await?.is_empty(),
         mcp_url: engine.mcp_url(),
     })
@@ -131,12 +129,11 @@ pub async fn list_standings(
         approvals_sql::list_waiting(db, filter, place.unwrap_or((i64::MIN, "")), now, limit + 1)
             .await?
     } else {
-        approvals_sql::list_by_standing(
-            db,
+        by_standing(
+            engine,
             filter,
             standings,
             place.unwrap_or((i64::MAX, "")),
-            now,
             limit + 1,
         )
         .await?
@@ -155,6 +152,34 @@ pub async fn list_standings(
         )
     });
     Ok((rows.into_iter().filter_map(inbox_row).collect(), next))
+}
+
+/// Closed ones and approved ones, newest first: each standing by its own index, then one order.
+async fn by_standing(
+    engine: &Engine,
+    filter: &approvals_sql::Filter,
+    standings: (&str, &str),
+    before: approvals_sql::Before<'_>,
+    limit: i64,
+) -> Result<Vec<approvals_sql::ListRow>, Refusal> {
+    let (db, now) = (engine.store().read(), engine.now());
+    if standings.0.is_empty() {
+        return Ok(approvals_sql::list_all(db, filter, before, now, limit).await?);
+    }
+    let mut wanted = vec![standings.0];
+    if standings.1 != standings.0 {
+        wanted.push(standings.1);
+    }
+    let mut rows = Vec::new();
+    for status in wanted {
+        rows.extend(approvals_sql::list_stored(db, filter, status, before, now, limit).await?);
+        if status == Status::Expired.as_str() {
+            rows.extend(approvals_sql::list_overdue(db, filter, before, now, limit).await?);
+        }
+    }
+    rows.sort_by(|a, b| (b.requested_at, &b.id).cmp(&(a.requested_at, &a.id)));
+    rows.truncate(limit as usize);
+    Ok(rows)
 }
 
 fn inbox_row(row: approvals_sql::ListRow) -> Option<InboxRow> {

@@ -141,11 +141,12 @@ fn tabs(page: &InboxPage, asked: &InboxQuery) -> AnyView {
     let tabs = Tab::ALL
         .into_iter()
         .map(|tab| {
-            let n = page
-                .counts
-                .iter()
-                .find(|(of, _)| *of == tab)
-                .map_or(0, |(_, n)| *n);
+            let n = match tab {
+                Tab::Waiting => Some(page.waiting),
+                Tab::Approved => Some(page.approved),
+                _ => None,
+            };
+            let n = n.map(|n| view! { <span class="num hush">{words::digits(n)}</span> });
             let to = InboxQuery {
                 tab,
                 cursor: None,
@@ -155,7 +156,7 @@ fn tabs(page: &InboxPage, asked: &InboxQuery) -> AnyView {
             view! {
                 <a href=query::inbox(link::APPROVALS, &to) aria-current=here>
                     {words::tab(tab)}
-                    <span class="num hush">{words::digits(n)}</span>
+                    {n}
                 </a>
             }
         })

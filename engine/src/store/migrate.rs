@@ -52,6 +52,7 @@ const STEPS: &[Step] = &[
     step!(7 "0007_policy"),
     step!(8 "0008_outbox"),
     step!(9 "0009_access"),
+    step!(10 "0010_history"),
 ];
 
 /// Brings the schema up to date; refuses a database that a newer binary wrote, before touching it.

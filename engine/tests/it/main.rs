@@ -28,6 +28,7 @@ mod tampering;
 
 mod outbox;
 
+mod lists;
 mod nodes;
 mod sight;
 mod state;

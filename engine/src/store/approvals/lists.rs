@@ -38,7 +38,7 @@ pub struct Filter {
 
 /// Standing as readers compute it, so that an overdue row leaves the queue before the sweeper comes.
 macro_rules! list {
-    ($where:literal) => {
+    ($($where:literal)+) => {
         concat!(
             "select a.id, a.site_id, s.slug as site_slug, s.title as site_title, a.sentence, a.caller_name, a.surface, a.tool, a.risk,
                 case when a.status in ('pending', 'approved') and a.expires_at <= $1 then 'expired' else a.status end as status,
@@ -47,7 +47,7 @@ macro_rules! list {
              where ($2 = '' or s.slug = $2 or s.id = $2) and ($3 = '' or a.tool = $3) and ($4 = '' or a.caller_name = $4)
                and ($5 = '' or lower(a.sentence) like '%' || $5 || '%' or lower(a.caller_name) like '%' || $5 || '%')
                and ($6 = '' or a.site_id in (select m.site_id from memberships m where m.person_id = $6)) and ",
-            $where
+            $($where),+
         )
     };
 }
@@ -71,27 +71,69 @@ pub async fn list_waiting(
         .await?)
 }
 
-/// Those with one standing (or `''` for all), newest first; `before` is (requested_at, id).
-pub async fn list_by_standing(
+/// A list of history goes on before this one: (requested_at, id).
+pub type Before<'b> = (i64, &'b str);
+
+/// Newest first, from a place on. The first condition is the one that an index can begin at.
+macro_rules! history {
+    ($where:literal) => {
+        list!($where
+            "a.requested_at <= $7 and (a.requested_at < $7 or a.id < $8) order by a.requested_at desc, a.id desc limit $9")
+    };
+}
+
+/// Those of one stored status. An open one that is overdue stands elsewhere.
+pub async fn list_stored(
     pool: &AnyPool,
     filter: &Filter,
-    standings: (&str, &str),
-    before: (i64, &str),
+    status: &str,
+    before: Before<'_>,
     now: Timestamp,
     limit: i64,
 ) -> Result<Vec<ListRow>, StoreError> {
-    let sql = list!(
-        "($10 = '' or (case when a.status in ('pending', 'approved') and a.expires_at <= $1 then 'expired' else a.status end) in ($10, $11))
-         and (a.requested_at < $7 or (a.requested_at = $7 and a.id < $8)) order by a.requested_at desc, a.id desc limit $9"
+    let sql = history!(
+        "a.status = $10 and (a.status not in ('pending', 'approved') or a.expires_at > $1) and "
     );
-    Ok(bind_filter(sqlx::query_as(sql), filter, now)
+    let query = bind_place(sqlx::query_as(sql), filter, before, now, limit);
+    Ok(query.bind(status.to_owned()).fetch_all(pool).await?)
+}
+
+/// Those that have run out and are not stored so yet.
+pub async fn list_overdue(
+    pool: &AnyPool,
+    filter: &Filter,
+    before: Before<'_>,
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<ListRow>, StoreError> {
+    let sql = history!("a.status in ('pending', 'approved') and a.expires_at <= $1 and ");
+    let query = bind_place(sqlx::query_as(sql), filter, before, now, limit);
+    Ok(query.fetch_all(pool).await?)
+}
+
+/// Whatever their status.
+pub async fn list_all(
+    pool: &AnyPool,
+    filter: &Filter,
+    before: Before<'_>,
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<ListRow>, StoreError> {
+    let query = bind_place(sqlx::query_as(history!("")), filter, before, now, limit);
+    Ok(query.fetch_all(pool).await?)
+}
+
+fn bind_place<'q>(
+    query: Query<'q, ListRow>,
+    filter: &Filter,
+    before: Before<'_>,
+    now: Timestamp,
+    limit: i64,
+) -> Query<'q, ListRow> {
+    bind_filter(query, filter, now)
         .bind(before.0)
-        .bind(before.1)
+        .bind(before.1.to_owned())
         .bind(limit)
-        .bind(standings.0)
-        .bind(standings.1)
-        .fetch_all(pool)
-        .await?)
 }
 
 type Query<'q, T> = sqlx::query::QueryAs<'q, Any, T, sqlx::any::AnyArguments>;
@@ -106,15 +148,16 @@ fn bind_filter<'q, T>(query: Query<'q, T>, filter: &Filter, now: Timestamp) -> Q
         .bind(filter.person.clone().unwrap_or_default())
 }
 
-/// How many there are of each standing, for the tabs.
-pub async fn counts(
+/// How many are open of each standing, for the tabs. What is closed is not counted: that would cost more every day.
+pub async fn open_counts(
     pool: &AnyPool,
     filter: &Filter,
     now: Timestamp,
 ) -> Result<Vec<(String, i64)>, StoreError> {
-    let sql = "select (case when a.status in ('pending', 'approved') and a.expires_at <= $1 then 'expired' else a.status end) as standing, count(*)
+    let sql = "select a.status, count(*)
         from approvals a join sites s on s.id = a.site_id
-        where ($2 = '' or s.slug = $2 or s.id = $2) and ($3 = '' or a.tool = $3) and ($4 = '' or a.caller_name = $4)
+        where a.status in ('pending', 'approved') and a.expires_at > $1
+          and ($2 = '' or s.slug = $2 or s.id = $2) and ($3 = '' or a.tool = $3) and ($4 = '' or a.caller_name = $4)
           and ($5 = '' or lower(a.sentence) like '%' || $5 || '%' or lower(a.caller_name) like '%' || $5 || '%')
           and ($6 = '' or a.site_id in (select m.site_id from memberships m where m.person_id = $6))
         group by 1";
