@@ -19,6 +19,10 @@ pub(crate) enum Point {
     InMigration,
     /// Expiries are stored in the open transaction.
     InSweep,
+    /// A delivery is claimed and nothing was sent.
+    AfterClaim,
+    /// A receiver has answered, and that is not written down.
+    AfterSend,
 }
 
 impl Point {
@@ -32,6 +36,8 @@ impl Point {
             Self::AfterCommit => "after-commit",
             Self::InMigration => "in-migration",
             Self::InSweep => "in-sweep",
+            Self::AfterClaim => "after-claim",
+            Self::AfterSend => "after-send",
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     Engine,
     authority::Author,
     clock::{fresh_id, random},
+    failpoint::{self, Point},
     journal::{self, Entry},
     sites::LockedSite,
     store::{
@@ -122,6 +123,9 @@ async fn serve(engine: &Engine, target: String) -> Result<usize, Refusal> {
     });
     let rows = unit.await?;
     let count = rows.len();
+    if count > 0 {
+        failpoint::reach(Point::AfterClaim);
+    }
     futures::future::join_all(rows.into_iter().map(|row| carry_out(engine, row))).await;
     Ok(count)
 }
@@ -138,7 +142,9 @@ async fn try_once(engine: &Engine, row: OutboxRow) -> Result<(), Refusal> {
     let outcome = if row.tries > limits::WEBHOOK_TRIES_MAX {
         Err(Failure::last("the server stopped during the last try"))
     } else {
-        webhooks::deliver(engine, &row).await?
+        let outcome = webhooks::deliver(engine, &row).await?;
+        failpoint::reach(Point::AfterSend);
+        outcome
     };
     match outcome {
         Ok(()) => {

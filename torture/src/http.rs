@@ -186,7 +186,8 @@ fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).position(|part| part == wanted)
 }
 
-fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+/// A line of a head.
+pub fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     head.lines().find_map(|line| {
         let (known, value) = line.split_once(':')?;
         known.eq_ignore_ascii_case(name).then(|| value.trim())

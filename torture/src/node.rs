@@ -31,6 +31,8 @@ pub struct How {
     /// Nothing is written down; for a node that may not write files.
     pub silent: bool,
     pub user: Option<(u32, u32)>,
+    /// Host and port that webhooks may go to.
+    pub webhooks: Option<String>,
     /// Holds milliseconds that the process adds to the host's clock.
     pub clock: Option<PathBuf>,
 }
@@ -238,6 +240,10 @@ fn environment(command: &mut Command, world: &World, how: &How) {
         .env("DATABASE_URL", url);
     if let Some(clock) = &how.clock {
         command.env("CLOUDHAL_TEST_CLOCK", clock);
+    }
+    if let Some(receiver) = &how.webhooks {
+        command.env("CLOUDHAL_WEBHOOKS", "listed");
+        command.env("CLOUDHAL_WEBHOOK_ALLOW", receiver);
     }
     if let Some(failpoint) = &how.failpoint {
         command.env("CLOUDHAL_FAILPOINT", failpoint);

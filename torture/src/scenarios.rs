@@ -2,6 +2,7 @@
 
 mod clocks;
 mod corpus;
+mod deliveries;
 mod disk;
 mod flood;
 mod hangups;
@@ -107,6 +108,15 @@ pub const ALL: &[Scenario] = &[
         800,
         BOTH,
         kills::at_points
+    ),
+    scenario!(
+        "R5c",
+        "the process ends around a delivery",
+        "kills",
+        4,
+        200,
+        BOTH,
+        deliveries::at_points
     ),
     scenario!(
         "R6",
