@@ -229,7 +229,13 @@ fn as_table(outcomes: &[Outcome]) -> String {
             Verdict::Caught(red) => shortened(red),
             Verdict::Survived(why) => format!("**nothing**: {why}"),
         };
-        let Mutation { name, what, .. } = outcome.mutation;
+        let Mutation {
+            name, what, says, ..
+        } = outcome.mutation;
+        let by = match *says {
+            "" => by,
+            says => format!("{by}, which says “{says}”"),
+        };
         // Writing to a String does not fail.
         let _ = writeln!(table, "| `{name}` | {what} | {by} |");
     }
