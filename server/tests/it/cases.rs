@@ -64,15 +64,16 @@ fn source_of(file: &str, name: &str) -> String {
     source
 }
 
-/// `C01`, where it stands as a word.
+/// `C01`, where it stands as a word, or begins the name of a test, `c01_…`.
 fn ids(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '+');
     words
-        .filter(|word| {
-            let number = word.strip_prefix('C').unwrap_or_default();
-            number.len() == 2 && number.bytes().all(|b| b.is_ascii_digit())
+        .filter_map(|word| match word.split_once('_') {
+            Some((start, _)) => start.strip_prefix('c'),
+            None => word.strip_prefix('C'),
         })
-        .map(str::to_owned)
+        .filter(|number| number.len() == 2 && number.bytes().all(|b| b.is_ascii_digit()))
+        .map(|number| format!("C{number}"))
         .collect()
 }
 
