@@ -80,7 +80,7 @@ async fn one(
         format!("ended at {point}, {event} is {left:?}")
     });
     // Its lease would end by itself, half a minute later.
-    let ends = format!("update outbox set due_at = 1 where id = '{event}'");
+    let ends = format!("update outbox set due_at = created_at where id = '{event}'");
     world.database.execute(&ends).await?;
     let how = How {
         webhooks: Some(receiver.addr.clone()),
