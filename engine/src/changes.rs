@@ -11,7 +11,7 @@ use crate::{
 };
 use cloudhal_domain::{
     approval::Approval,
-    card::{Change, Changes, NodeChange, RevisionRef, changes_digest},
+    card::{CardSite, Change, Changes, NodeChange, RevisionRef, changes_digest},
     digest::Digest,
     id::NodeId,
     limits,
@@ -60,6 +60,36 @@ impl Tree {
             }
         }
     }
+}
+
+/// Where the draft differs from a version, 0 being nothing at all: as it stood at the site's counter, also long after.
+pub async fn draft_against(
+    db: &mut Connection,
+    site: &CardSite,
+    version: i64,
+) -> Result<Differences, StoreError> {
+    let (id, as_of) = (site.id.as_str(), site.state_rev);
+    let newest = versions_sql::newest_as_of(&mut *db, id, as_of).await?;
+    let (newest, since) = newest.map_or((0, 0), |v| (v.version, v.state_rev));
+    Ok(Differences {
+        rows: versions_sql::draft_differences(db, id, version, newest, since, as_of).await?,
+        before: Tree::Version(version),
+        after: Tree::Draft,
+    })
+}
+
+/// Where one version differs from another, in either direction of time.
+pub async fn between(
+    db: &mut Connection,
+    site: &str,
+    before: i64,
+    after: i64,
+) -> Result<Differences, StoreError> {
+    Ok(Differences {
+        rows: versions_sql::differences(db, site, before, after).await?,
+        before: Tree::Version(before),
+        after: Tree::Version(after),
+    })
 }
 
 /// One node of a change and its two sides, by reference.
@@ -217,7 +247,6 @@ async fn revision(
     })?))
 }
 
-/// Slugs from the top down, joined; empty for the home page.
 /// The nodes that changed on a request's site since it was made.
 pub async fn since(engine: &Engine, approval: &Approval) -> Result<Vec<ChangedNode>, StoreError> {
     let (db, site) = (engine.store().read(), approval.site.as_str());
@@ -242,6 +271,7 @@ pub async fn since(engine: &Engine, approval: &Approval) -> Result<Vec<ChangedNo
     Ok(changed)
 }
 
+/// Slugs from the top down, joined; empty for the home page.
 pub fn path_of(lineage: &[nodes_sql::NodeRow]) -> String {
     lineage
         .iter()

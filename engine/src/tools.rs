@@ -13,6 +13,7 @@ mod publish;
 mod rollback;
 mod site_get;
 mod site_list;
+mod version_compare;
 mod version_list;
 
 use crate::{
@@ -267,6 +268,7 @@ impl Registry {
             draft::<node_update::NodeUpdate>(),
             draft::<node_move::NodeMove>(),
             read::<version_list::VersionList>(),
+            read::<version_compare::VersionCompare>(),
             gated::<publish::Publish>(),
             gated::<rollback::Rollback>(),
             gated::<delete::Delete>(),

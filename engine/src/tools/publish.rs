@@ -3,9 +3,9 @@
 use super::{Describe, GatedTool, card_site, counted};
 use crate::{
     authority::Authority,
-    changes::{self, Differences, Tree},
+    changes::{self, Differences},
     sites::{self, LockedSite},
-    store::{Connection, Fail, Tx, nodes as nodes_sql, sites::SiteRow, versions as sql},
+    store::{Connection, Fail, Tx, nodes as nodes_sql, sites::SiteRow},
 };
 use async_trait::async_trait;
 use cloudhal_domain::{
@@ -102,15 +102,8 @@ impl GatedTool for Publish {
         site: &CardSite,
         _: &Args,
     ) -> Result<Differences, Fail> {
-        let (id, as_of) = (site.id.as_str(), site.state_rev);
-        let newest = sql::newest_as_of(&mut *db, id, as_of).await?;
-        let (newest, since) = newest.map_or((0, 0), |v| (v.version, v.state_rev));
         let live = site.live_version.unwrap_or(0);
-        Ok(Differences {
-            rows: sql::draft_differences(db, id, live, newest, since, as_of).await?,
-            before: Tree::Version(live),
-            after: Tree::Draft,
-        })
+        Ok(changes::draft_against(db, site, live).await?)
     }
 
     async fn run(

@@ -3,9 +3,9 @@
 use super::{Describe, GatedTool, card_site};
 use crate::{
     authority::Authority,
-    changes::{self, Differences, Tree},
+    changes::{self, Differences},
     sites::{self, LockedSite},
-    store::{Connection, Fail, Tx, sites::SiteRow, versions as sql},
+    store::{Connection, Fail, Tx, sites::SiteRow},
 };
 use async_trait::async_trait;
 use cloudhal_domain::{
@@ -91,11 +91,7 @@ impl GatedTool for Rollback {
         args: &Args,
     ) -> Result<Differences, Fail> {
         let live = site.live_version.unwrap_or(0);
-        Ok(Differences {
-            rows: sql::differences(db, site.id.as_str(), live, args.version).await?,
-            before: Tree::Version(live),
-            after: Tree::Version(args.version),
-        })
+        Ok(changes::between(db, site.id.as_str(), live, args.version).await?)
     }
 
     async fn run(

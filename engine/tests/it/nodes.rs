@@ -460,6 +460,7 @@ async fn an_agent_sees_and_does_nothing_on_another_site(world: World) {
                 json!({"site": site, "node": node, "position": 1}),
             ),
             ("version-list", json!({"site": site})),
+            ("version-compare", json!({"site": site})),
             ("publish", json!({"site": site})),
             ("rollback", json!({"site": site, "version": 1})),
             ("delete", json!({"site": site, "node": node})),

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 on_both! {
     a_publish_writes_only_what_changed,
     any_version_reads_back_exactly,
+    versions_and_the_draft_are_compared,
     a_card_names_the_address_that_each_side_has,
     a_long_change_can_be_read_to_its_end_at_any_later_time,
     a_rollback_moves_the_pointer_and_never_the_draft,
@@ -39,6 +40,55 @@ async fn a_publish_writes_only_what_changed(world: World) {
     scene.ada.act("delete", delete).await.unwrap();
     scene.publish().await;
     assert_eq!(rows().await, 35, "a removal only closes");
+}
+
+async fn versions_and_the_draft_are_compared(world: World) {
+    let scene = world.scene().await;
+    let compare = async |from: Value, to: Value| {
+        let mut args = json!({"site": scene.site});
+        for (name, version) in [("from", from), ("to", to)] {
+            if !version.is_null() {
+                args[name] = version;
+            }
+        }
+        scene.bot.call("version-compare", args).await
+    };
+    let counts = |found: &Value| json!([found["added"], found["edited"], found["removed"]]);
+    let first = compare(Value::Null, Value::Null).await.ok();
+    assert_eq!(
+        counts(&first),
+        json!([4, 0, 0]),
+        "nothing is live: all is new"
+    );
+    assert_eq!(first["from"], Value::Null);
+
+    scene.publish().await;
+    let none = compare(Value::Null, Value::Null).await.ok();
+    assert_eq!(
+        (counts(&none), none["from"].clone()),
+        (json!([0, 0, 0]), json!(1))
+    );
+    scene.edit("Rye, darker.").await;
+    let visit = world.node(&scene.site, "visit").await;
+    let delete = json!({"site": scene.site, "node": visit});
+    scene.ada.act("delete", delete).await.unwrap();
+    let draft = compare(json!(1), Value::Null).await.ok();
+    assert_eq!(counts(&draft), json!([0, 1, 1]));
+    assert_eq!(draft["more"], 0);
+    assert_eq!(
+        draft["nodes"][0],
+        json!({"node": scene.rye, "change": "edited", "kind": "entry", "title": "Rye", "path": "bread/rye",
+            "pathBefore": null, "revBefore": 1, "revAfter": 2, "wordsAdded": 1, "wordsRemoved": 3})
+    );
+    scene.publish().await;
+    let forth = compare(json!(1), json!(2)).await.ok();
+    assert_eq!(forth["nodes"], draft["nodes"]);
+    let back = compare(json!(2), json!(1)).await.ok();
+    assert_eq!(counts(&back), json!([1, 1, 0]));
+    compare(json!(3), Value::Null).await.refused(Code::NotFound);
+    compare(json!(1), json!(0))
+        .await
+        .refused(Code::InvalidArguments);
 }
 
 /// Rule 11: addresses are those of the states that are compared, whatever the draft calls its pages meanwhile.
