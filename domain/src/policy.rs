@@ -149,11 +149,12 @@ impl Policy {
 }
 
 impl Rule {
-    /// What is still missing, given those who approved and may still decide. `asker` is the owner of the agent that asked.
-    pub fn missing(&self, approved: &[Approver], asker: Option<&PersonId>) -> Missing {
+    /// What is still missing, given those who approved and may still decide. `askers` are the people behind
+    /// the request: the owner of the agent, and whoever made its key.
+    pub fn missing(&self, approved: &[Approver], askers: &[PersonId]) -> Missing {
         let counted: BTreeMap<&PersonId, &Approver> = approved
             .iter()
-            .filter(|approver| self.counts(&approver.person, asker))
+            .filter(|approver| self.counts(&approver.person, askers))
             .map(|approver| (&approver.person, approver))
             .collect();
         let groups = self
@@ -168,9 +169,9 @@ impl Rule {
         }
     }
 
-    /// Whether this person's approval counts for a request of that asker's agent.
-    pub fn counts(&self, person: &PersonId, asker: Option<&PersonId>) -> bool {
-        !(self.require_distinct_approver && asker == Some(person))
+    /// Whether this person's approval counts for a request with those people behind it.
+    pub fn counts(&self, person: &PersonId, askers: &[PersonId]) -> bool {
+        !(self.require_distinct_approver && askers.contains(person))
     }
 
     pub fn lifetime(&self) -> Option<Duration> {
@@ -225,12 +226,13 @@ impl Rule {
     }
 
     fn unsatisfiable(&self, eligible: &[Approver], askers: &[PersonId]) -> Option<String> {
-        let everybody = std::iter::once(None).chain(askers.iter().map(Some));
+        let everybody =
+            std::iter::once(&[] as &[PersonId]).chain(askers.iter().map(std::slice::from_ref));
         let short = everybody
             .map(|asker| (asker, self.missing(eligible, asker)))
             .find(|(_, missing)| !missing.is_nothing())?;
         let (asker, missing) = short;
-        let left = if asker.is_some() {
+        let left = if !asker.is_empty() {
             "where the owner of an agent that asks does not count, "
         } else {
             ""
@@ -273,29 +275,29 @@ mod tests {
     #[test]
     fn one_person_is_enough_by_default() {
         let rule = Rule::default();
-        assert_eq!(rule.missing(&[], None).approvers, 1);
-        assert!(rule.missing(&[approver("ada", &[])], None).is_nothing());
+        assert_eq!(rule.missing(&[], &[]).approvers, 1);
+        assert!(rule.missing(&[approver("ada", &[])], &[]).is_nothing());
     }
 
     #[test]
     fn a_person_counts_once_however_often_they_stand_there() {
         let rule = rule(r#"{"approvers": 2}"#);
         let twice = [approver("ada", &[]), approver("ada", &[])];
-        assert_eq!(rule.missing(&twice, None).approvers, 1);
+        assert_eq!(rule.missing(&twice, &[]).approvers, 1);
         let two = [approver("ada", &[]), approver("ben", &[])];
-        assert!(rule.missing(&two, None).is_nothing());
+        assert!(rule.missing(&two, &[]).is_nothing());
     }
 
     #[test]
     fn each_group_must_be_there_and_one_person_may_stand_for_several() {
         let rule = rule(r#"{"groups": ["legal", "brand"]}"#);
-        let missing = rule.missing(&[approver("ada", &["legal"])], None);
+        let missing = rule.missing(&[approver("ada", &["legal"])], &[]);
         assert_eq!(
             (missing.approvers, missing.groups),
             (0, vec!["brand".to_owned()])
         );
         assert!(
-            rule.missing(&[approver("ada", &["legal", "brand"])], None)
+            rule.missing(&[approver("ada", &["legal", "brand"])], &[])
                 .is_nothing()
         );
     }
@@ -304,13 +306,16 @@ mod tests {
     fn the_asker_does_not_count_where_another_is_required() {
         let rule = rule(r#"{"requireDistinctApprover": true, "groups": ["legal"]}"#);
         let (ada, ben) = (approver("ada", &["legal"]), approver("ben", &["legal"]));
-        let missing = rule.missing(std::slice::from_ref(&ada), Some(&ada.person));
+        let missing = rule.missing(
+            std::slice::from_ref(&ada),
+            std::slice::from_ref(&ada.person),
+        );
         assert_eq!((missing.approvers, missing.groups.len()), (1, 1));
         assert!(
-            rule.missing(&[ada.clone(), ben], Some(&ada.person))
+            rule.missing(&[ada.clone(), ben], std::slice::from_ref(&ada.person))
                 .is_nothing()
         );
-        assert!(rule.missing(std::slice::from_ref(&ada), None).is_nothing());
+        assert!(rule.missing(std::slice::from_ref(&ada), &[]).is_nothing());
     }
 
     #[test]

@@ -8,13 +8,14 @@ use crate::{
     authority::Author,
     clock::{self, TEXT, fresh_id},
     secret::token_digest,
-    store::{agents as sql, sites as sites_sql},
+    store::{Fail, Tx, agents as sql, sites as sites_sql},
     tools::Tool,
 };
 use cloudhal_domain::{
     card::{Asker, Owner},
     code::{Code, Refusal},
     id::{PersonId, SiteId},
+    role::Role,
     tool::{CallerKind, Effect, Surface},
 };
 use std::collections::BTreeSet;
@@ -29,7 +30,7 @@ pub use keeping::{
     revoke_key, take_off,
 };
 pub use lost::void_unreachable;
-pub(crate) use lost::void_unreachable_now;
+pub(crate) use lost::{void_soon, void_unreachable_now};
 pub(crate) use used::Used;
 
 const PREFIX: &str = "clh_";
@@ -138,6 +139,20 @@ impl Caller {
             }
             _ => Err(Refusal::not_found("site")),
         }
+    }
+}
+
+/// An agent does, and asks for, no more than its owner's role lets them do: what a viewer answers for only reads.
+pub(crate) async fn expect_may_edit(tx: &mut Tx, agent: &str, site: &str) -> Result<(), Fail> {
+    let role = sql::owners_role(tx.sql(), agent, site).await?;
+    match role.as_deref().and_then(Role::from_text) {
+        None => Err(Refusal::not_found("site").into()),
+        Some(role) if !role.may_edit() => Err(Refusal::new(
+            Code::InsufficientScope,
+            "The person who answers for this agent may only look at this site, so the agent may too. An owner of the site can change that. Nothing was changed.",
+        )
+        .into()),
+        Some(_) => Ok(()),
     }
 }
 

@@ -9,14 +9,14 @@ pub use redeeming::{Redeem, redeem};
 
 use crate::{
     Engine,
-    agents::Caller,
+    agents::{self, Caller},
     changes,
     clock::fresh_id,
     journal::{self, Entry},
     people, policies,
     sites::{self, LockedSite, announce},
     store::{
-        Fail, Tx, agents as agents_sql,
+        Fail, Tx,
         approvals::{self as sql, CallKey, CallerKey, NewApproval, Stored},
     },
     tools::{Gatable, Tool},
@@ -112,10 +112,7 @@ impl Filing {
     async fn file(self, tx: &mut Tx) -> Result<(sql::OpenRow, String), Fail> {
         let site = LockedSite::expect(tx, &self.site).await?;
         let now = site.now();
-        let reached = agents_sql::owners_role(tx.sql(), self.caller.id(), self.site.as_str());
-        if reached.await?.is_none() {
-            return Err(Refusal::not_found("site").into());
-        }
+        agents::expect_may_edit(tx, self.caller.id(), self.site.as_str()).await?;
         let state_hash = site.row().state_hash.clone();
         let call = CallKey {
             caller: key_of(&self.caller),

@@ -139,6 +139,11 @@ impl Steward {
         self.0.as_ref()
     }
 
+    /// What a record of something made keeps of its maker.
+    pub(crate) fn made_by(&self) -> Option<&str> {
+        self.0.as_ref().map(|person| person.id().as_str())
+    }
+
     pub(crate) fn author(&self) -> Author {
         self.0.as_ref().map_or_else(Author::system, Author::person)
     }

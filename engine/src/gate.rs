@@ -6,12 +6,12 @@
 
 use crate::{
     Engine,
-    agents::Caller,
+    agents::{self, Caller},
     approvals::{self, Redeem},
     journal::{self, Entry},
     policies,
     sites::LockedSite,
-    store::{Fail, Tx, agents as agents_sql, approvals::Stored},
+    store::approvals::Stored,
     tools::{self, Draft, Run, Tool},
 };
 use cloudhal_domain::{
@@ -20,7 +20,6 @@ use cloudhal_domain::{
     code::{Code, Refusal},
     digest,
     id::ApprovalId,
-    role::Role,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -266,7 +265,7 @@ async fn run_draft(
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
             let mut locked = LockedSite::expect(tx, &site).await?;
-            expect_may_edit(tx, &agent, site.as_str()).await?;
+            agents::expect_may_edit(tx, &agent, site.as_str()).await?;
             if policies::of_row(locked.row())?.gates(tool) {
                 return Ok(Drafted::Waits);
             }
@@ -276,18 +275,4 @@ async fn run_draft(
         })
     });
     Ok(unit.await?)
-}
-
-/// An agent changes no draft that its owner's role does not let them change.
-async fn expect_may_edit(tx: &mut Tx, agent: &str, site: &str) -> Result<(), Fail> {
-    let role = agents_sql::owners_role(tx.sql(), agent, site).await?;
-    match role.as_deref().and_then(Role::from_text) {
-        None => Err(Refusal::not_found("site").into()),
-        Some(role) if !role.may_edit() => Err(Refusal::new(
-            Code::InsufficientScope,
-            "The person who answers for this agent may only look at this site, so the agent may too. An owner of the site can change that. Nothing was changed.",
-        )
-        .into()),
-        Some(_) => Ok(()),
-    }
 }

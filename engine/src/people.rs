@@ -7,7 +7,7 @@ use crate::{
     clock::{self, fresh_id},
     journal,
     secret::token_digest,
-    store::{Fail, StoreError, Tx, people as sql, sites as sites_sql},
+    store::{Fail, StoreError, Tx, journal as journal_sql, people as sql, sites as sites_sql},
 };
 use argon2::{
     Argon2,
@@ -172,6 +172,7 @@ async fn insert(
     by: &Author,
     now: cloudhal_domain::time::Timestamp,
 ) -> Result<Person, Fail> {
+    journal_sql::lock_workspace(tx).await?;
     if !sql::insert(tx, &row, &row.email.to_lowercase()).await? {
         let problem = "Somebody has that e-mail address already; they need a new sign-in link, not a second account (People in the Studio, or `cloudhal person link`).";
         return Err(Refusal::conflict(problem)
@@ -198,9 +199,12 @@ pub async fn set_password(
     password: SecretString,
 ) -> Result<(), Refusal> {
     let hash = hash_password(password).await?;
-    let (id, name, now) = (person.id.clone(), person.name.clone(), engine.now());
+    let (id, name) = (person.id.clone(), person.name.clone());
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
+            // The workspace before its people, as whoever changes an account does.
+            journal_sql::lock_workspace(tx).await?;
+            let now = tx.now().await?;
             sql::set_password(tx, id.as_str(), &hash, &fresh_id()).await?;
             let entry = journal::Entry {
                 kind: "password.set",

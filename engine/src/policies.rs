@@ -214,8 +214,8 @@ async fn counted(
 /// A request measured against the policy as it is now.
 pub(crate) struct Measured {
     pub rule: Rule,
-    /// The person behind the request, where it matters: the agent's owner, or whoever's own client asked.
-    pub asker: Option<PersonId>,
+    /// The people behind the request, where it matters: the agent's owner and whoever made its key, or whoever's client asked.
+    askers: Vec<PersonId>,
     /// Those who approved and may still decide.
     approved: Vec<Approver>,
 }
@@ -228,10 +228,10 @@ impl Measured {
     ) -> Result<Self, StoreError> {
         let site = approval.site.as_str();
         let rule = policy.rule(&approval.tool).clone();
-        let asker = match approval.caller_kind {
-            CallerKind::Agent if !rule.require_distinct_approver => None,
-            CallerKind::Agent => sql::owner_of_agent(db, &approval.caller_id).await?,
-            CallerKind::Person => Some(approval.caller_id.clone()),
+        let askers = match approval.caller_kind {
+            CallerKind::Agent if !rule.require_distinct_approver => Vec::new(),
+            CallerKind::Agent => sql::behind(db, approval.id.as_str()).await?,
+            CallerKind::Person => vec![approval.caller_id.clone()],
         };
         let approvals = approval.decisions.iter();
         let approvals = approvals.filter(|decision| decision.decision == Verdict::Approve);
@@ -246,17 +246,17 @@ impl Measured {
         }
         Ok(Self {
             rule,
-            asker: asker.map(PersonId::new),
+            askers: askers.into_iter().map(PersonId::new).collect(),
             approved,
         })
     }
 
     pub fn counts(&self, person: &PersonId) -> bool {
-        self.rule.counts(person, self.asker.as_ref())
+        self.rule.counts(person, &self.askers)
     }
 
     pub fn missing(&self) -> Missing {
-        self.rule.missing(&self.approved, self.asker.as_ref())
+        self.rule.missing(&self.approved, &self.askers)
     }
 
     /// What would be missing if this person approved as well.
@@ -268,7 +268,7 @@ impl Measured {
     ) -> Result<Missing, StoreError> {
         let mut approved = self.approved.clone();
         approved.push(counted(db, &self.rule, site, person.as_str().to_owned()).await?);
-        Ok(self.rule.missing(&approved, self.asker.as_ref()))
+        Ok(self.rule.missing(&approved, &self.askers))
     }
 }
 

@@ -3,7 +3,7 @@
 //! An agent is kept by the person who owns it and by the owners of the workspace; to anybody else it does not exist. It is
 //! put only on sites that its owner belongs to, and leaves them with its owner. An owner of a site may take it off theirs.
 
-use super::{make_key, shown_prefix, void_unreachable, void_unreachable_now};
+use super::{make_key, shown_prefix, void_soon, void_unreachable_now};
 use crate::{
     Engine,
     authority::{Author, Steward},
@@ -101,7 +101,7 @@ pub async fn add_by(
             for tool in &new.tools {
                 sql::add_tool(tx, &id, tool).await?;
             }
-            sql::insert_key(tx, &key_id, &id, &token_digest(&secret), now, new.expires_at).await?;
+            sql::insert_key(tx, &key_id, &id, &token_digest(&secret), by.made_by(), now, new.expires_at).await?;
             let body = json!({"agent": id, "name": name, "owner": owner.id, "sites": new.sites, "tools": new.tools, "key": key_id});
             note(tx, &by, "agent.added", body, now).await
         })
@@ -138,7 +138,8 @@ pub async fn change(
         })
     });
     unit.await?;
-    void_unreachable(engine).await
+    void_soon(engine).await;
+    Ok(())
 }
 
 async fn apply(tx: &mut Tx, row: &AgentRow, change: &Change, now: Timestamp) -> Result<(), Fail> {
@@ -209,6 +210,7 @@ pub async fn new_key(
                 &key_id,
                 &row.id,
                 &token_digest(&secret),
+                by.made_by(),
                 now,
                 expires_at,
             )

@@ -88,6 +88,14 @@ impl Spending {
                 "This key may no longer make this call. The approval stays as it was.",
             )));
         }
+        if let Err(fail) =
+            agents::expect_may_edit(tx, self.caller.id(), self.approval.site.as_str()).await
+        {
+            return match fail {
+                Fail::Refused(refusal) => Ok(Err(refusal)),
+                Fail::Store(_) => Err(fail),
+            };
+        }
         let Some(stored) = sql::get_now(tx, &id).await? else {
             return Ok(Ok(Redeem::Lost));
         };

@@ -148,7 +148,7 @@ pub async fn change(
         })
     });
     let account = unit.await?;
-    agents::void_unreachable(engine).await?;
+    agents::void_soon(engine).await;
     Ok(account)
 }
 

@@ -37,7 +37,7 @@ pub struct HolderRow {
     pub all_tools: i64,
 }
 
-/// The holder of a key that is good now: neither revoked nor expired, agent and owner not disabled.
+/// The holder of a key that is good now: neither revoked nor expired; agent, owner and whoever made the key not disabled.
 pub async fn holder(
     pool: &AnyPool,
     key: &str,
@@ -45,7 +45,8 @@ pub async fn holder(
 ) -> Result<Option<HolderRow>, StoreError> {
     let sql = "select k.id as key_id, k.secret_hash, a.id as agent_id, a.name as agent_name, p.id as owner_id, p.name as owner_name, a.all_tools
         from agent_keys k join agents a on a.id = k.agent_id join people p on p.id = a.owner_id
-        where k.id = $1 and k.revoked_at is null and (k.expires_at is null or k.expires_at > $2) and a.disabled_at is null and p.disabled_at is null";
+        where k.id = $1 and k.revoked_at is null and (k.expires_at is null or k.expires_at > $2) and a.disabled_at is null and p.disabled_at is null
+          and not exists (select 1 from people maker where maker.id = k.made_by and maker.disabled_at is not null)";
     Ok(sqlx::query_as(sql)
         .bind(key)
         .bind(now.ms())
@@ -303,15 +304,17 @@ pub async fn insert_key(
     id: &str,
     agent: &str,
     secret_hash: &str,
+    made_by: Option<&str>,
     now: Timestamp,
     expires_at: Option<Timestamp>,
 ) -> Result<(), StoreError> {
-    sqlx::query("insert into agent_keys (id, agent_id, secret_hash, created_at, expires_at, revoked_at) values ($1, $2, $3, $4, $5, null)")
+    sqlx::query("insert into agent_keys (id, agent_id, secret_hash, created_at, expires_at, revoked_at, made_by) values ($1, $2, $3, $4, $5, null, $6)")
         .bind(id)
         .bind(agent)
         .bind(secret_hash)
         .bind(now.ms())
         .bind(expires_at.map(Timestamp::ms))
+        .bind(made_by)
         .execute(tx.sql())
         .await?;
     Ok(())

@@ -53,6 +53,7 @@ const STEPS: &[Step] = &[
     step!(8 "0008_outbox"),
     step!(9 "0009_access"),
     step!(10 "0010_history"),
+    step!(11 "0011_made_by"),
 ];
 
 /// Brings the schema up to date; refuses a database that a newer binary wrote, before touching it.

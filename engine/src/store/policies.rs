@@ -67,12 +67,12 @@ pub async fn askers(db: &mut Connection, site: &str) -> Result<Vec<String>, Stor
     texts(db, sql, &[site]).await
 }
 
-pub async fn owner_of_agent(
-    db: &mut Connection,
-    agent: &str,
-) -> Result<Option<String>, StoreError> {
-    let found = texts(db, "select owner_id from agents where id = $1", &[agent]).await?;
-    Ok(found.into_iter().next())
+/// The people behind an agent's request: its owner, and whoever made the key that it asked with.
+pub async fn behind(db: &mut Connection, approval: &str) -> Result<Vec<String>, StoreError> {
+    let sql = "select a.owner_id from approvals p join agents a on a.id = p.caller_id where p.id = $1
+        union
+        select k.made_by from approvals p join agent_keys k on k.id = p.key_id where p.id = $1 and k.made_by is not null";
+    texts(db, sql, &[approval]).await
 }
 
 async fn texts(

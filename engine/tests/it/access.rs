@@ -406,12 +406,29 @@ async fn a_viewers_agent_reads_and_changes_nothing(world: World) {
     let args = json!({"site": scene.site, "node": scene.rye, "body": "Mine."});
     let edit = helper.call("node-update", args.clone()).await;
     edit.refused(Code::InsufficientScope);
-    scene
-        .ada
-        .set_member(&scene.site, &ben, Some(Role::Editor), &[])
-        .await
-        .unwrap();
-    helper.call("node-update", args).await.ok();
+    for tool in ["publish", "delete"] {
+        let asked = helper.call(tool, scene.publish_args()).await;
+        asked.refused(Code::InsufficientScope);
+    }
+    let becomes = async |role| {
+        let set = scene.ada.set_member(&scene.site, &ben, Some(role), &[]);
+        set.await.unwrap();
+    };
+    becomes(Role::Editor).await;
+    helper.call("node-update", args.clone()).await.ok();
+    // What was approved while they could is not run when they can no more, and keeps.
+    let gates = json!({"extraGatedTools": ["node-update"]});
+    scene.ada.set_policy(&scene.site, gates).await.unwrap();
+    let args = json!({"site": scene.site, "node": scene.rye, "body": "Mine again."});
+    let id = helper.call("node-update", args.clone()).await.pending();
+    let id = id.approval_id;
+    scene.ada.approve(&id).await.unwrap();
+    becomes(Role::Viewer).await;
+    let redeemed = helper.call_with(&id, "node-update", args.clone()).await;
+    redeemed.refused(Code::InsufficientScope);
+    assert_eq!(scene.stored_status(&id).await, "approved");
+    becomes(Role::Editor).await;
+    helper.call_with(&id, "node-update", args).await.ok();
 }
 
 /// C35: the approver's authority does not become the agent's.
@@ -603,7 +620,7 @@ async fn adding_by_address_tells_strangers_nothing(world: World) {
     );
 }
 
-/// C30: an agent that a workspace owner adds for somebody else is that person's, and it is their approval that does not count.
+/// C30: an agent that a workspace owner adds for somebody else is that person's, but with a key that one made oneself one asks.
 async fn the_owner_of_another_s_agent_is_not_its_approver(world: World) {
     let scene = world.scene().await;
     let root = world.owner("root").await;
@@ -616,8 +633,22 @@ async fn the_owner_of_another_s_agent_is_not_its_approver(world: World) {
         .unwrap();
     let second = AgentClient::new(world.engine(), key.agent, key.secret);
     let asked = second.call("publish", scene.publish_args()).await.pending();
-    refused(scene.ada.approve(&asked.approval_id).await, Code::Forbidden);
-    root.approve(&asked.approval_id).await.unwrap();
+    for behind in [&scene.ada, &root] {
+        refused(behind.approve(&asked.approval_id).await, Code::Forbidden);
+    }
+    let other = world.owner("other").await;
+    other.approve(&asked.approval_id).await.unwrap();
+    // Whoever made it is disabled: the key opens nothing any more.
+    second.verified().await.unwrap();
+    let (by, root_id, off) = (
+        other.steward(),
+        root.person().id(),
+        change(Some(true), None),
+    );
+    people::change(world.engine(), &by, root_id, off)
+        .await
+        .unwrap();
+    refused(second.verified().await, Code::Unauthorized);
     assert_eq!(journaled(&world, "agent.added").await, ["Cloudhal", "root"]);
 }
 

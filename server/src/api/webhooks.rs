@@ -1,5 +1,6 @@
 //! `/api/sites/{site}/webhooks`: where a site's events are told, for its owners.
 
+use super::people::{Unkept, unkept};
 use crate::{
     App,
     people::{FromOurPage, SignedIn},
@@ -37,12 +38,11 @@ pub async fn create(
     FromOurPage(proof): FromOurPage,
     Path(site): Path<String>,
     body: Body,
-) -> Result<Json<NewSecret>, No> {
+) -> Result<Unkept, No> {
     let body = crate::agents::read_body(body).await?;
     let site = SiteId::new(site);
-    Ok(Json(
-        webhooks::create(&app.engine, &person, proof, &site, body).await?,
-    ))
+    let made = webhooks::create(&app.engine, &person, proof, &site, body).await?;
+    Ok(unkept(json!(made)))
 }
 
 /// `DELETE /api/sites/{site}/webhooks/{webhook}`
@@ -63,11 +63,10 @@ pub async fn rotate_secret(
     SignedIn(person): SignedIn,
     FromOurPage(proof): FromOurPage,
     Path((site, webhook)): Path<(String, String)>,
-) -> Result<Json<NewSecret>, No> {
+) -> Result<Unkept, No> {
     let (site, webhook) = (SiteId::new(site), WebhookId::new(webhook));
-    Ok(Json(
-        webhooks::rotate_secret(&app.engine, &person, proof, &site, &webhook).await?,
-    ))
+    let made = webhooks::rotate_secret(&app.engine, &person, proof, &site, &webhook).await?;
+    Ok(unkept(json!(made)))
 }
 
 /// `POST /api/sites/{site}/webhooks/{webhook}/ping`
