@@ -299,6 +299,7 @@ pub async fn set_up_link(engine: &Engine) -> Result<String, Refusal> {
                 &hash,
                 "set_up",
                 None,
+                &Author::system().key,
                 now,
                 now.plus(limits::SIGN_IN_LINK_TTL),
             )

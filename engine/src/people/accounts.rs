@@ -198,7 +198,12 @@ async fn apply(
     }
     match (change.workspace_owner, before.workspace_owner == 1) {
         (Some(true), false) => sql::promote(tx, id).await?,
-        (Some(false), true) if !sql::demote(tx, id).await? => return Err(last(before)),
+        (Some(false), true) => {
+            if !sql::demote(tx, id).await? {
+                return Err(last(before));
+            }
+            sql::end_links_by(tx, &format!("person:{id}"), now).await?;
+        }
         _ => {}
     }
     match (change.disabled, before.disabled_at.is_some()) {
@@ -207,6 +212,7 @@ async fn apply(
                 return Err(last(before));
             }
             sql::end_links(tx, id, now).await?;
+            sql::end_links_by(tx, &format!("person:{id}"), now).await?;
         }
         (Some(false), true) => sql::enable(tx, id).await?,
         _ => {}
@@ -253,7 +259,7 @@ async fn put_link(
     now: Timestamp,
 ) -> Result<Timestamp, Fail> {
     let until = now.plus(limits::SIGN_IN_LINK_TTL);
-    sql::insert_link(tx, hash, "sign_in", Some(person), now, until).await?;
+    sql::insert_link(tx, hash, "sign_in", Some(person), &by.key, now, until).await?;
     let entry = Entry {
         kind: "person.link_made",
         actor: by,

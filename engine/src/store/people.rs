@@ -217,15 +217,27 @@ pub async fn insert_link(
     token_hash: &str,
     purpose: &str,
     person: Option<&str>,
+    made_by: &str,
     now: Timestamp,
     expires_at: Timestamp,
 ) -> Result<(), StoreError> {
-    sqlx::query("insert into sign_in_links (token_hash, purpose, person_id, created_at, expires_at, used_at) values ($1, $2, $3, $4, $5, null)")
+    sqlx::query("insert into sign_in_links (token_hash, purpose, person_id, created_at, expires_at, used_at, made_by) values ($1, $2, $3, $4, $5, null, $6)")
         .bind(token_hash)
         .bind(purpose)
         .bind(person)
         .bind(now.ms())
         .bind(expires_at.ms())
+        .bind(made_by)
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}
+
+/// The unspent links that somebody made, for whomever, end with their right to make any.
+pub async fn end_links_by(tx: &mut Tx, made_by: &str, now: Timestamp) -> Result<(), StoreError> {
+    sqlx::query("update sign_in_links set used_at = $1 where made_by = $2 and purpose = 'sign_in' and used_at is null")
+        .bind(now.ms())
+        .bind(made_by)
         .execute(tx.sql())
         .await?;
     Ok(())

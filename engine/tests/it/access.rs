@@ -638,8 +638,12 @@ async fn the_owner_of_another_s_agent_is_not_its_approver(world: World) {
     }
     let other = world.owner("other").await;
     other.approve(&asked.approval_id).await.unwrap();
-    // Whoever made it is disabled: the key opens nothing any more.
+    // Whoever made it is disabled: the key opens nothing any more, nor does a link that they made for somebody.
     second.verified().await.unwrap();
+    let link = people::new_link(world.engine(), &root.steward(), whose)
+        .await
+        .unwrap();
+    let token = link.url.rsplit('/').next().unwrap().to_owned();
     let (by, root_id, off) = (
         other.steward(),
         root.person().id(),
@@ -649,6 +653,8 @@ async fn the_owner_of_another_s_agent_is_not_its_approver(world: World) {
         .await
         .unwrap();
     refused(second.verified().await, Code::Unauthorized);
+    let spent = people::spend_sign_in_link(world.engine(), &token).await;
+    refused(spent, Code::SignInFailed);
     assert_eq!(journaled(&world, "agent.added").await, ["Cloudhal", "root"]);
 }
 

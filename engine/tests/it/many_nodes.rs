@@ -1,6 +1,7 @@
 //! What only several nodes on one database can get wrong: their clocks differ, and a right is taken away while it is used.
 
 use crate::support::*;
+use cloudhal_engine::agents;
 use cloudhal_engine::{
     authority::Author,
     sites::{Content, LockedSite},
@@ -11,6 +12,7 @@ on_postgres! {
     r10_the_clocks_of_nodes_decide_nothing,
     r10_a_slow_node_revives_nothing,
     c39_a_right_that_is_being_taken_away_is_waited_for,
+    c39_a_narrowed_scope_waits_for_a_redeem,
     whoever_locks_second_sees_what_the_first_left,
 }
 
@@ -114,6 +116,44 @@ async fn c39_a_right_that_is_being_taken_away_is_waited_for(world: World) {
     let answer = redeem_while(&scene, &id, &taken).await;
     answer.refused(Code::InsufficientScope);
     assert_eq!(scene.versions().await, 0, "{taken}");
+}
+
+/// The same for a scope that is being narrowed by whoever keeps the agent: it waits for the redeem that holds the agent.
+async fn c39_a_narrowed_scope_waits_for_a_redeem(world: World) {
+    let scene = world.scene().await;
+    let id = scene.approved().await;
+    let held = format!(
+        "select id from agents where id = '{}' for share",
+        scene.bot.id
+    );
+    let redeeming = world.database().unfinished(&held).await;
+    let narrowing = tokio::spawn({
+        let scene = scene.clone();
+        async move {
+            let nowhere = agents::Change {
+                sites: Some(Vec::new()),
+                ..Default::default()
+            };
+            let (by, agent) = (scene.ada.steward(), scene.bot.id.clone());
+            agents::change(scene.world.engine(), &by, &agent, nowhere).await
+        }
+    });
+    let ended = async {
+        while !narrowing.is_finished() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let waited = tokio::select! {
+        () = world.database().somebody_waits() => true,
+        () = ended => false,
+    };
+    redeeming.commit().await;
+    narrowing.await.unwrap().unwrap();
+    assert!(
+        waited,
+        "the scope was narrowed beside a redeem that rests on it"
+    );
+    scene.redeem(&id).await.refused(Code::ApprovalVoided);
 }
 
 /// Redeems while a right is being taken away, which is done as soon as the redeem waits for it or has ended.
