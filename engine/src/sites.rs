@@ -2,9 +2,11 @@
 //! change goes into the state's running sum, and [`LockedSite::finish`] moves the state and voids what was bound to the older
 //! one, all in the same transaction (DESIGN §4, rule 5).
 
+mod expiring;
 mod making;
 
 pub use crate::content::slug::is_slug;
+pub(crate) use expiring::{expire_early, expire_overdue};
 pub(crate) use making::settings_hash;
 pub use making::{NewNode, add_member, create_site, fill};
 
@@ -149,27 +151,6 @@ impl LockedSite {
         announce(tx, "site.changed", &self.row.id, None, self.now).await?;
         Ok(self.row)
     }
-}
-
-/// Stores as expired what readers already see so.
-pub(crate) async fn expire_overdue(tx: &mut Tx, site: &str, now: Timestamp) -> Result<(), Fail> {
-    for id in approvals_sql::expire_site(tx, site, now).await? {
-        let id = ApprovalId::new(id);
-        journal::site(
-            tx,
-            site,
-            now,
-            journal::Entry {
-                kind: "approval.expired",
-                actor: &Author::system(),
-                approval: Some(&id),
-                body: json!({}),
-            },
-        )
-        .await?;
-        announce(tx, "approval.expired", site, Some(&id), now).await?;
-    }
-    Ok(())
 }
 
 /// A hint for everybody who waits or looks, and a row of the outbox for each receiver outside, written with what they tell.

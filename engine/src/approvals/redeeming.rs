@@ -15,7 +15,7 @@ use crate::{
     journal::{self, Entry},
     policies::{self, Measured},
     signing,
-    sites::{LockedSite, announce},
+    sites::{self, LockedSite, announce},
     store::{
         Fail, Tx, agents as agents_sql,
         approvals::{self as sql, CallKey, Stored},
@@ -112,6 +112,11 @@ impl Spending {
         people_sql::hold_deciders(tx, &id).await?;
         let policy = policies::of_row(site.row())?;
         let measured = Measured::of(tx.sql(), &policy, &stored.approval).await?;
+        let lifetime = measured.rule.lifetime();
+        if lifetime.is_some_and(|held| stored.approval.requested_at.plus(held) <= now) {
+            sites::expire_early(tx, self.approval.site.as_str(), &id, now).await?;
+            return Ok(Ok(Redeem::Lost));
+        }
         if !measured.missing().is_nothing() {
             self.void(tx, VoidCause::AccessLost, now).await?;
             return Ok(Ok(Redeem::Lost));

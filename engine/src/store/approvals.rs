@@ -314,6 +314,17 @@ pub async fn expire_site(
         .await?)
 }
 
+/// One that a shorter lifetime has overtaken.
+pub async fn expire_one(tx: &mut Tx, id: &ApprovalId, now: Timestamp) -> Result<bool, StoreError> {
+    let sql = "update approvals set status = 'expired', changed_at = $1 where id = $2 and status in ('pending', 'approved')";
+    let done = sqlx::query(sql)
+        .bind(now.ms())
+        .bind(id.as_str())
+        .execute(tx.sql())
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
 /// Sites that have overdue requests; the sweeper locks each in turn.
 pub async fn overdue_sites(
     pool: &AnyPool,

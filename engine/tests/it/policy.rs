@@ -14,6 +14,7 @@ on_both! {
     what_nobody_could_satisfy_is_refused,
     a_policy_is_set_by_an_owner_alone_and_journaled,
     a_lifetime_of_its_own,
+    a_lifetime_cut_short_holds_at_redeem,
     a_denial_stands_for_a_while,
     a_denial_at_another_door_stands_at_redeem,
     two_approvals_at_once_make_one_decision_each,
@@ -298,6 +299,28 @@ async fn a_lifetime_of_its_own(world: World) {
             .status
             .as_str(),
         "approved"
+    );
+}
+
+async fn a_lifetime_cut_short_holds_at_redeem(world: World) {
+    let scene = world.scene().await;
+    let id = scene.approved().await;
+    world.advance(Duration::from_secs(61));
+    for (seconds, code) in [(62, None), (60, Some(Code::ApprovalExpired))] {
+        let policy = publish(json!({"lifetimeSeconds": seconds}));
+        scene.ada.set_policy(&scene.site, policy).await.unwrap();
+        match code {
+            None => assert!(scene.asked().await == id),
+            Some(code) => drop(scene.redeem(&id).await.refused(code)),
+        }
+    }
+    assert_eq!(scene.stored_status(&id).await, "expired");
+    assert_eq!(scene.versions().await, 0);
+    assert!(
+        scene
+            .journal(&id)
+            .await
+            .contains(&"approval.expired".to_owned())
     );
 }
 
