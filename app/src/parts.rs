@@ -19,3 +19,4 @@ pub mod shown;
 pub mod text;
 pub mod time;
 pub mod topbar;
+pub mod webhooks;

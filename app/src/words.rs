@@ -7,6 +7,7 @@ use cloudhal_domain::{
     policy_form::UNITS,
     role::Role,
     view::{Needs, NodeStatus, Tab},
+    webhook::{self, Delivery, DeliveryStatus},
 };
 
 /// Presets for the reason of a no; it goes back to the agent.
@@ -291,6 +292,23 @@ pub fn notice(code: &str) -> (Tone, &'static str) {
         "member_added" => (Good, "Added to this site."),
         "member_removed" => (Good, "Taken off this site."),
         "policy_saved" => (Good, "The policy is saved and holds at once."),
+        "webhook_arrived" => (Good, "It arrived: the receiver took it."),
+        "webhook_on_its_way" => (
+            Calm,
+            "It is on its way. Load this page again to see under Webhooks how it went.",
+        ),
+        "webhook_failed" => (
+            Bad,
+            "It did not arrive. It is tried again by itself; under Webhooks, Deliveries says why.",
+        ),
+        "webhook_gave_up" => (
+            Bad,
+            "It did not arrive and is not tried again; under Webhooks, Deliveries says why.",
+        ),
+        "webhook_deleted" => (
+            Good,
+            "Deleted. Nothing is told there any more, and what waited for it is not sent.",
+        ),
         "nothing_selected" => (Calm, "No request was selected, so nothing was denied."),
         "forbidden" => (
             Bad,
@@ -359,6 +377,30 @@ pub fn count(n: i64, one: &str, many: &str) -> String {
     } else {
         format!("{} {many}", digits(n))
     }
+}
+
+/// What a receiver is told of, as an owner of the site reads it.
+pub fn event(topic: &str) -> &str {
+    match topic {
+        "approval.requested" => "A request waits",
+        "approval.decided" => "A request was decided",
+        "approval.voided" => "A request no longer holds",
+        "approval.expired" => "A request ran out of time",
+        "approval.executed" => "An approved call ran",
+        webhook::PING => "A test",
+        other => other,
+    }
+}
+
+/// How far a message got.
+pub fn delivery(delivery: &Delivery) -> Look {
+    let (word, icon, tone) = match (delivery.status, &delivery.last_error) {
+        (DeliveryStatus::Delivered, _) => ("Delivered", "done", "yes"),
+        (DeliveryStatus::GaveUp, _) => ("Given up", "warn", "no"),
+        (DeliveryStatus::Waiting, None) => ("On its way", "wait", "quiet"),
+        (DeliveryStatus::Waiting, Some(_)) => ("Is tried again", "wait", "wait"),
+    };
+    Look { word, icon, tone }
 }
 
 /// "Still needed: 2 more people, and somebody of the group “legal”."

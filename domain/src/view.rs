@@ -9,6 +9,7 @@ use crate::{
     role::Role,
     time::Timestamp,
     tool::Surface,
+    webhook::{Delivery, Webhook},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -459,7 +460,28 @@ pub struct SettingsView {
     pub groups: Vec<String>,
     /// Rules that nobody could satisfy as things stand.
     pub unsatisfiable: Vec<Fault>,
+    /// Where the site's events are told; for its owners alone.
+    pub webhooks: Option<WebhooksView>,
     pub posted: Posted,
+}
+
+/// A site's webhooks, as an owner looks after them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WebhooksView {
+    /// Whether the operator lets anything go out at all.
+    pub enabled: bool,
+    /// Oldest first.
+    pub destinations: Vec<Destination>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Destination {
+    /// Its old secret is named only while that still signs.
+    pub webhook: Webhook,
+    /// Its host, with the port where the address has one.
+    pub host: String,
+    /// The latest, newest first.
+    pub deliveries: Vec<Delivery>,
 }
 
 /// How a form's POST went, for the page that answers it.
@@ -485,7 +507,7 @@ pub struct Returned {
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shown {
     pub kind: ShownKind,
-    /// Whose it is: an agent's or a person's name.
+    /// Whose it is: an agent's or a person's name, a destination's host.
     pub name: String,
     pub secret: String,
     pub expires_at: Option<Timestamp>,
@@ -496,6 +518,8 @@ pub struct Shown {
 pub enum ShownKind {
     Key,
     SignInLink,
+    /// Named by the destination's host; until when the one before signs as well, where there was one.
+    WebhookSecret,
 }
 
 /// Without the secret: what is debugged ends in logs.

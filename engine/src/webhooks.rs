@@ -5,7 +5,9 @@
 
 mod destinations;
 
-pub use destinations::{are_on, create, delete, deliveries, list, ping, redeliver, rotate_secret};
+pub use destinations::{
+    are_on, create, delete, deliveries, first_try, list, ping, place, redeliver, rotate_secret,
+};
 
 use crate::{
     Engine,

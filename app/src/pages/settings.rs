@@ -1,5 +1,5 @@
-//! A site's settings: who belongs to it, which agents work on it, and what an approval takes. Whoever may not change them
-//! reads them.
+//! A site's settings: who belongs to it, which agents work on it, what an approval takes, and where its events are told.
+//! Whoever may not change them reads them; webhooks are for owners alone.
 
 use crate::{
     api,
@@ -10,7 +10,9 @@ use crate::{
         notice::Notice,
         page::window_title,
         policy::policy,
+        shown::shown,
         text::foreign,
+        webhooks::webhooks,
     },
     words,
 };
@@ -22,7 +24,7 @@ use cloudhal_domain::{
 use leptos::prelude::*;
 use leptos_router::hooks::use_params_map;
 
-/// It never looks again by itself: what is typed stays.
+/// It never looks again by itself: what is typed, and a secret that is shown once, stay.
 #[component]
 pub fn Settings() -> impl IntoView {
     let params = use_params_map();
@@ -58,9 +60,11 @@ fn show(view: SettingsView) -> AnyView {
             <h1 tabindex="-1">"Settings"</h1>
             <p class="by">{lede}</p>
         </header>
+        {shown(view.posted.shown.clone(), "")}
         {members(&view)}
         {agents(&view)}
         {policy(&view)}
+        {webhooks(&view)}
     }
     .into_any()
 }

@@ -125,7 +125,7 @@ impl Form {
         } else {
             line.kind
         };
-        let plain = kind == "email" || !line.list.is_empty();
+        let plain = matches!(kind, "email" | "url") || !line.list.is_empty();
         let whole = kind == "number";
         let input = view! {
             <input
@@ -201,7 +201,7 @@ pub fn spoken(words: String) -> AnyView {
 }
 
 /// A fault as a sentence of its own: the rules write them as they stand after a field's name.
-fn sentence(problem: &str) -> String {
+pub fn sentence(problem: &str) -> String {
     let mut chars = problem.chars();
     let first = chars.next().map(|c| c.to_uppercase().collect::<String>());
     let text = first.unwrap_or_default() + chars.as_str();

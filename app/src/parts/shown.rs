@@ -35,6 +35,17 @@ pub fn shown(shown: Option<Shown>, mcp_url: &str) -> AnyView {
             .into_any(),
             ().into_any(),
         ),
+        ShownKind::WebhookSecret => {
+            let before = until.map(|until| {
+                view! { " The one before signs as well until " {until} ", so that the receiver can change over." }
+            });
+            (
+                view! { "The secret of " {name} }.into_any(),
+                view! { "It is shown this once and nobody can look it up again. Copy it now to the receiver, which tells by it that a message is ours." {before} }
+                    .into_any(),
+                ().into_any(),
+            )
+        }
     };
     view! {
         <section class="box shown" aria-labelledby="shown-title">

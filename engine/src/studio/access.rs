@@ -12,6 +12,7 @@ use crate::{
         approvals as approvals_sql,
         sites::{self as sites_sql, SiteRow as StoredSite},
     },
+    webhooks,
 };
 use cloudhal_domain::{
     canonical,
@@ -25,6 +26,9 @@ use cloudhal_domain::{
 };
 use serde_json::json;
 use std::collections::BTreeSet;
+
+/// Deliveries on a page, for each destination.
+const DELIVERIES_SHOWN: usize = 20;
 
 /// Everybody with an account; for a workspace owner.
 pub async fn people(engine: &Engine, person: &Person) -> Result<PeopleView, Refusal> {
@@ -203,7 +207,30 @@ fn tools_of_agents(engine: &Engine) -> Vec<String> {
         .collect()
 }
 
-/// Members, agents and policy of a site, for those who may see it.
+async fn webhooks_view(
+    engine: &Engine,
+    person: &Person,
+    site: &SiteId,
+) -> Result<WebhooksView, Refusal> {
+    let mut destinations = Vec::new();
+    for mut webhook in webhooks::list(engine, person, site).await? {
+        let still_signs = |until: &Timestamp| *until > engine.now();
+        webhook.old_secret_until = webhook.old_secret_until.filter(still_signs);
+        let mut deliveries = webhooks::deliveries(engine, person, site, &webhook.id).await?;
+        deliveries.truncate(DELIVERIES_SHOWN);
+        destinations.push(Destination {
+            host: webhooks::place(&webhook.url),
+            webhook,
+            deliveries,
+        });
+    }
+    Ok(WebhooksView {
+        enabled: webhooks::are_on(engine),
+        destinations,
+    })
+}
+
+/// Members, agents, policy and (for an owner) webhooks of a site, for those who may see it.
 pub async fn settings(
     engine: &Engine,
     person: &Person,
@@ -224,7 +251,12 @@ pub async fn settings(
         always: &always,
         may: &drafts,
     };
+    let webhooks = match role.may_manage() {
+        true => Some(webhooks_view(engine, person, &id).await?),
+        false => None,
+    };
     Ok(SettingsView {
+        webhooks,
         agents: site_agents(engine, person, &id).await?,
         unsatisfiable: policies::unsatisfiable(engine, person, &id).await?,
         gated: can_wait

@@ -28,11 +28,14 @@ use cloudhal_domain::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
-use url::Url;
+use std::{sync::Arc, time::Duration};
+use tokio::time::Instant;
+use url::{Position, Url};
 
 /// Deliveries that are listed, newest first.
 const DELIVERIES_LISTED: i64 = 50;
+/// Between two looks at what was just sent.
+const FIRST_TRY_LOOK: Duration = Duration::from_millis(100);
 /// A hint that there is something to carry out; it concerns no approval.
 const QUEUED: &str = "webhook.queued";
 
@@ -241,6 +244,34 @@ pub async fn redeliver(
         })
     });
     delivery(unit.await?).ok_or_else(|| Refusal::not_found("delivery"))
+}
+
+/// How the first try of what was just sent went: looked at again and again for about as long as a try takes, then given as it is.
+pub async fn first_try(
+    engine: &Engine,
+    person: &Person,
+    site: &SiteId,
+    id: &WebhookId,
+    delivery_id: &DeliveryId,
+) -> Result<Delivery, Refusal> {
+    let end = Instant::now() + limits::WEBHOOK_TRY;
+    loop {
+        let known = deliveries(engine, person, site, id).await?;
+        let found = known.into_iter().find(|one| one.id == *delivery_id);
+        let found = found.ok_or_else(|| Refusal::not_found("delivery"))?;
+        let tried = found.status != DeliveryStatus::Waiting || found.last_error.is_some();
+        if tried || Instant::now() >= end {
+            return Ok(found);
+        }
+        tokio::time::sleep(FIRST_TRY_LOOK).await;
+    }
+}
+
+/// Host of an address, with its port where it has one; for headings.
+pub fn place(url: &str) -> String {
+    let parsed = Url::parse(url).ok();
+    let place = parsed.map(|url| url[Position::BeforeHost..Position::AfterPort].to_owned());
+    place.unwrap_or_default()
 }
 
 /// A site under its lock, and an owner of it.

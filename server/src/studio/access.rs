@@ -16,20 +16,21 @@ use axum::{
 use cloudhal_domain::{
     canonical::{self, Fault},
     code::{Code, Refusal},
-    id::{AgentId, KeyId, PersonId, SiteId},
+    id::{AgentId, DeliveryId, KeyId, PersonId, SiteId, WebhookId},
     link,
     origin::SameOrigin,
     policy_form::{self, CanWait},
     role::Role,
     time::Timestamp,
     view::{Posted, Returned, Shown, ShownKind},
+    webhook::{DeliveryStatus, NewSecret},
 };
 use cloudhal_engine::{
     agents::{self, NewAgent, NewKey},
     authority::Steward,
     members,
     people::{self, NewPerson, Person},
-    policies, studio,
+    policies, studio, webhooks,
 };
 use serde_json::json;
 use std::time::Duration;
@@ -374,6 +375,12 @@ async fn keep_site(
             Ok(Done::Notice("member_removed"))
         }
         "policy" => set_policy(app, person, proof, site, fields).await,
+        "webhook" => add_webhook(app, person, proof, site, fields).await,
+        "hook" => match keep_webhook(app, person, proof, site, fields).await {
+            // The form that would say so went with what it was about.
+            Err(refusal) if refusal.code == Code::NotFound => Ok(Done::Notice("not_found")),
+            outcome => outcome,
+        },
         _ => Err(no_such_form()),
     }
 }
@@ -418,4 +425,69 @@ async fn set_policy(
         Err(refusal) if refusal.code == Code::InvalidArguments => Err(not_saved(refusal)),
         Err(refusal) => Err(refusal),
     }
+}
+
+async fn add_webhook(
+    app: &App,
+    person: &Person,
+    proof: SameOrigin,
+    site: &SiteId,
+    fields: &Fields,
+) -> Result<Done, Refusal> {
+    let destination = json!({"url": fields.get("url").trim()});
+    match webhooks::create(&app.engine, person, proof, site, destination).await {
+        Ok(made) => Ok(webhook_secret(made)),
+        Err(refusal) if refusal.code == Code::InvalidArguments => Err(Refusal {
+            message: "The destination was not added: see below what is wrong.".to_owned(),
+            ..refusal
+        }),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+async fn keep_webhook(
+    app: &App,
+    person: &Person,
+    proof: SameOrigin,
+    site: &SiteId,
+    fields: &Fields,
+) -> Result<Done, Refusal> {
+    let (engine, act) = (&app.engine, fields.get("do"));
+    let (id, delivery) = (fields.get("webhook"), fields.get("delivery"));
+    if id.contains('\0') || delivery.contains('\0') {
+        return Err(Refusal::not_found("webhook"));
+    }
+    let (id, delivery) = (WebhookId::new(id), DeliveryId::new(delivery));
+    let sent = match act {
+        "test" => webhooks::ping(engine, person, proof, site, &id).await?,
+        "again" => {
+            let again = webhooks::redeliver(engine, person, proof, site, &id, &delivery);
+            again.await?.id
+        }
+        "secret" => {
+            let made = webhooks::rotate_secret(engine, person, proof, site, &id).await?;
+            return Ok(webhook_secret(made));
+        }
+        "delete" => {
+            webhooks::delete(engine, person, proof, site, &id).await?;
+            return Ok(Done::Notice("webhook_deleted"));
+        }
+        _ => return Err(no_such_form()),
+    };
+    let went = webhooks::first_try(engine, person, site, &id, &sent).await?;
+    Ok(Done::Notice(match (went.status, went.last_error) {
+        (DeliveryStatus::Delivered, _) => "webhook_arrived",
+        (DeliveryStatus::Waiting, None) => "webhook_on_its_way",
+        (DeliveryStatus::Waiting, Some(_)) => "webhook_failed",
+        (DeliveryStatus::GaveUp, _) => "webhook_gave_up",
+    }))
+}
+
+fn webhook_secret(made: NewSecret) -> Done {
+    Done::Secret(Shown {
+        kind: ShownKind::WebhookSecret,
+        name: webhooks::place(&made.webhook.url),
+        secret: made.secret,
+        expires_at: made.webhook.old_secret_until,
+    })
 }
