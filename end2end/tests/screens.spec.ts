@@ -1,31 +1,15 @@
 // Every screen in every state: its console stays empty, its status is right, axe finds nothing serious, nothing runs out of
 // the window. A picture of each is left in `test-results/screens`.
 
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import type { Page } from "@playwright/test";
 import { BAKERY, decide, expect, hydrated, test, useCloudhal, watch } from "./support/fixtures.ts";
 import { HttpAgent } from "./support/agent.ts";
+import { AXE, inspect, LOOKS, PHONE } from "./support/looks.ts";
 import { Cloudhal } from "./support/server.ts";
 
 useCloudhal();
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const HOUR_MS = 3_600_000;
-
-const LOOKS = [
-  { name: "1280", width: 1280, height: 800, colorScheme: "light" },
-  { name: "1280-dark", width: 1280, height: 800, colorScheme: "dark" },
-  { name: "390", width: 390, height: 844, colorScheme: "light" },
-  { name: "390-dark", width: 390, height: 844, colorScheme: "dark" },
-] as const;
-const PHONE = LOOKS[2];
-
-interface Violation {
-  id: string;
-  impact: string | null;
-  nodes: { target: string[]; failureSummary?: string }[];
-}
 
 async function look(page: Page, name: string, path: string, status = 200): Promise<void> {
   if (status !== 200) watch(page).allow(new RegExp(`status of ${status} .*${path.split("?")[0]}`));
@@ -39,22 +23,7 @@ async function look(page: Page, name: string, path: string, status = 200): Promi
   await expect(page).toHaveTitle(/\S.* · Cloudhal$/);
   // Before axe and the camera put anything of theirs on the page.
   expect(watch(page).problems(), path).toEqual([]);
-  await page.evaluate(AXE);
-  for (const { name: size, width, height, colorScheme } of LOOKS) {
-    await page.setViewportSize({ width, height });
-    await page.emulateMedia({ colorScheme });
-    const wider = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-    expect.soft(wider, `${path} at ${size} scrolls sideways`).toBe(0);
-    const violations: Violation[] = await page.evaluate(async () => {
-      // @ts-expect-error axe is what was just evaluated.
-      const { violations } = await axe.run(document, { iframes: false, resultTypes: ["violations"] });
-      return violations;
-    });
-    const grave = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-    const found = grave.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.target} ${node.failureSummary}`).join("; ")}`);
-    expect.soft(found, `${path} at ${size} in ${colorScheme}`).toEqual([]);
-    await page.screenshot({ path: `test-results/screens/${name}-${size}.png` });
-  }
+  await inspect(page, name);
 }
 
 /** One request in each state that there is, and the page that it is about. */

@@ -45,7 +45,7 @@ pub fn Settings() -> impl IntoView {
 fn show(view: SettingsView) -> AnyView {
     let lede = match view.role.may_manage() {
         true => {
-            "Who belongs to this site, and what an approval on it takes. Every change is journaled."
+            "Who belongs to this site, what an approval on it takes, and who outside is told. Every change is journaled."
         }
         false => {
             "Who belongs to this site, and what an approval on it takes. An owner of the site changes it."
@@ -60,6 +60,7 @@ fn show(view: SettingsView) -> AnyView {
             <h1 tabindex="-1">"Settings"</h1>
             <p class="by">{lede}</p>
         </header>
+        {refused(&view)}
         {shown(view.posted.shown.clone(), "")}
         {members(&view)}
         {agents(&view)}
@@ -67,6 +68,14 @@ fn show(view: SettingsView) -> AnyView {
         {webhooks(&view)}
     }
     .into_any()
+}
+
+/// What was sent from a page that was opened while they might still change things: its form is not here to say it.
+fn refused(view: &SettingsView) -> AnyView {
+    let sent = view.posted.returned.as_ref();
+    let gone = sent.filter(|_| !view.role.may_manage());
+    gone.map(|sent| Form::new(&view.posted, sent.form.clone(), Vec::new()).problem())
+        .into_any()
 }
 
 fn members(view: &SettingsView) -> AnyView {

@@ -41,7 +41,7 @@ pub fn shown(shown: Option<Shown>, mcp_url: &str) -> AnyView {
             });
             (
                 view! { "The secret of " {name} }.into_any(),
-                view! { "It is shown this once and nobody can look it up again. Copy it now to the receiver, which tells by it that a message is ours." {before} }
+                view! { "It is shown this once and nobody can look it up again. Copy it now into the receiver's settings: with it, the receiver can tell that a message is really from here." {before} }
                     .into_any(),
                 ().into_any(),
             )

@@ -16,6 +16,7 @@ mod inputs;
 mod secrets;
 mod tidy;
 mod webhooks;
+mod webhooks_page;
 
 mod access;
 mod answers;

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 /// One message, as it came.
-struct Got {
+pub struct Got {
     headers: HeaderMap,
     body: Bytes,
 }
@@ -33,12 +33,12 @@ impl Got {
         self.header("webhook-id")
     }
 
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
 
     /// Judged twice: by the specification's own crate, and by hand.
-    fn is_signed_with(&self, secret: &str) -> bool {
+    pub fn is_signed_with(&self, secret: &str) -> bool {
         // The crate verifies against the machine's clock, which a test does not have: it signs, and the two must be equal.
         let at = self.header("webhook-timestamp").parse().unwrap();
         let of_crate = standardwebhooks::Webhook::new(secret)
@@ -59,14 +59,14 @@ impl Got {
 }
 
 /// Somebody who is told. Answers as it is set to, and hands over what it got.
-struct Receiver {
-    addr: SocketAddr,
+pub struct Receiver {
+    pub addr: SocketAddr,
     answer: Arc<Mutex<u16>>,
     got: mpsc::UnboundedReceiver<Got>,
 }
 
 impl Receiver {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let (give, got) = mpsc::unbounded_channel();
@@ -83,15 +83,15 @@ impl Receiver {
         Self { addr, answer, got }
     }
 
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("http://{}/in?token=of-the-receiver", self.addr)
     }
 
-    fn answers(&self, status: u16) {
+    pub fn answers(&self, status: u16) {
         *self.answer.lock().unwrap() = status;
     }
 
-    async fn next(&mut self) -> Got {
+    pub async fn next(&mut self) -> Got {
         self.got.recv().await.unwrap()
     }
 
@@ -100,7 +100,7 @@ impl Receiver {
     }
 }
 
-fn allowing(addresses: &[SocketAddr]) -> Setup {
+pub fn allowing(addresses: &[SocketAddr]) -> Setup {
     Setup {
         webhooks: Allowed {
             mode: Mode::Public,
