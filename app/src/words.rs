@@ -299,11 +299,11 @@ pub fn notice(code: &str) -> (Tone, &'static str) {
         ),
         "webhook_failed" => (
             Bad,
-            "It did not arrive. It is tried again by itself; under Webhooks, Deliveries says why.",
+            "It did not arrive. It is tried again by itself; under Webhooks, the latest deliveries say why.",
         ),
         "webhook_gave_up" => (
             Bad,
-            "It did not arrive and is not tried again; under Webhooks, Deliveries says why.",
+            "It did not arrive and is not tried again; under Webhooks, the latest deliveries say why.",
         ),
         "webhook_deleted" => (
             Good,

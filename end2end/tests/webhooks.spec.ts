@@ -45,7 +45,8 @@ for (const javaScriptEnabled of [true, false]) {
     expect(new URL(owner.url()).pathname + new URL(owner.url()).search).toBe(SETTINGS);
     if (javaScriptEnabled) {
       await owner.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-      await owner.locator(".shown").getByRole("button", { name: "Copy" }).click();
+      await owner.locator(".shown").getByRole("button", { name: "Copy the secret" }).click();
+      await expect(owner.locator(".shown").getByRole("button", { name: "Copied" })).toBeVisible();
       expect(await owner.evaluate(() => navigator.clipboard.readText())).toBe(secret);
       await inspect(owner, "webhook-secret");
     }
@@ -56,7 +57,7 @@ for (const javaScriptEnabled of [true, false]) {
     await expect(owner.getByText("It arrived: the receiver took it.")).toBeVisible();
     expect(receiver.got.map(({ body }) => body.type)).toEqual(["ping"]);
     await settled();
-    await row.locator("summary", { hasText: "Deliveries" }).click();
+    await row.locator("summary", { hasText: "Latest deliveries" }).click();
     const newest = row.locator(".deliveries li").first();
     await expect(newest).toContainText("A test");
     await expect(newest).toContainText("Delivered");
@@ -68,7 +69,7 @@ for (const javaScriptEnabled of [true, false]) {
       await expect(row.locator("summary", { hasText: "A request waits" })).toContainText("Delivered", { timeout: 1_000 });
     }).toPass();
     await settled();
-    await row.locator("summary", { hasText: "Deliveries" }).click();
+    await row.locator("summary", { hasText: "Latest deliveries" }).click();
     await expect(newest).toContainText("A request waits");
     await expect(newest.getByRole("link", { name: "The request" })).toHaveAttribute("href", `/approvals/${asked.approvalId}`);
     expect(receiver.got.at(-1)!.body.data.url).toBe(asked.url);
@@ -89,7 +90,7 @@ for (const javaScriptEnabled of [true, false]) {
     receiver.answer = 204;
     expect(receiver.got.at(-1)!.signature.split(" ")).toHaveLength(2);
     await settled();
-    await row.locator("summary", { hasText: "Deliveries" }).click();
+    await row.locator("summary", { hasText: "Latest deliveries" }).click();
     await expect(newest).toContainText("It answered 500.");
     if (javaScriptEnabled) {
       for (const fold of ["New secret", "Delete"]) await row.locator("summary", { hasText: fold }).click();

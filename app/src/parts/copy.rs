@@ -8,12 +8,20 @@ pub fn Copy(#[prop(into)] text: String, #[prop(into)] label: String) -> impl Int
     let clock = Clock::get();
     let copied = RwSignal::new(false);
     let words = move || if copied.get() { "Copied" } else { "Copy" };
+    // What is read aloud holds what is seen.
+    let name = move || {
+        if copied.get() {
+            "Copied".to_owned()
+        } else {
+            label.clone()
+        }
+    };
     view! {
         <button
             type="button"
             class="btn small copy"
             hidden=move || !clock.is_hydrated()
-            aria-label=label
+            aria-label=name
             on:click=move |_| copy(&text, copied)
         >
             {icon("copy")}
@@ -36,13 +44,16 @@ fn copy(text: &str, copied: RwSignal<bool>) {
 #[cfg(not(feature = "hydrate"))]
 fn copy(_text: &str, _copied: RwSignal<bool>) {}
 
-/// A command in one line, with its copy button.
+/// A command in one line, or a secret, with its copy button.
 #[component]
-pub fn Command(#[prop(into)] line: String) -> impl IntoView {
+pub fn Command(
+    #[prop(into)] line: String,
+    #[prop(default = "Copy the command")] label: &'static str,
+) -> impl IntoView {
     view! {
         <div class="command">
             <code>{line.clone()}</code>
-            <Copy text=line label="Copy the command"/>
+            <Copy text=line label=label/>
         </div>
     }
 }

@@ -47,10 +47,15 @@ pub fn shown(shown: Option<Shown>, mcp_url: &str) -> AnyView {
             )
         }
     };
+    let copy = match shown.kind {
+        ShownKind::Key => "Copy the key",
+        ShownKind::SignInLink => "Copy the link",
+        ShownKind::WebhookSecret => "Copy the secret",
+    };
     view! {
         <section class="box shown" aria-labelledby="shown-title">
             <h2 id="shown-title" tabindex="-1" autofocus>{title}</h2>
-            <Command line=shown.secret/>
+            <Command line=shown.secret label=copy/>
             <p>{about}</p>
             {more}
         </section>

@@ -153,7 +153,7 @@ fn deliveries(one: &Destination, hook: &Hook, enabled: bool) -> AnyView {
         .map(|one| delivery(one, hook, enabled));
     view! {
         <details class="told">
-            <summary>"Deliveries "<span class="hush">{words::event(&newest.event).to_owned()} ", " <Ago at=newest.created_at/></span> " " {badge(words::delivery(newest))}</summary>
+            <summary>"Latest deliveries "<span class="hush">{words::event(&newest.event).to_owned()} ", " <Ago at=newest.created_at/></span> " " {badge(words::delivery(newest))}</summary>
             <ol class="deliveries">{items.collect_view()}</ol>
         </details>
     }
