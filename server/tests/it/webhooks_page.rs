@@ -26,17 +26,19 @@ struct Page {
 }
 
 impl Page {
-    async fn open() -> Self {
+    async fn open(kind: Kind) -> Option<Self> {
         let receiver = Receiver::start().await;
-        let server = TestServer::start_as(allowing(&[receiver.addr]))
-            .await
-            .unwrap();
+        let setup = Setup {
+            kind,
+            ..allowing(&[receiver.addr])
+        };
+        let server = TestServer::start_as(setup).await?;
         let ada = server.as_person("ada").await;
-        Self {
+        Some(Self {
             server,
             ada,
             receiver,
-        }
+        })
     }
 
     async fn add(&self, url: &str) -> Seen {
@@ -66,13 +68,26 @@ impl Page {
     }
 }
 
+/// Runs a test on SQLite, and on PostgreSQL where one is at hand.
+async fn on_each<F: Future<Output = ()>>(test: impl Fn(Page) -> F) {
+    for kind in [Kind::Sqlite, Kind::Postgres] {
+        match Page::open(kind).await {
+            Some(page) => test(page).await,
+            None => eprintln!("skipped: TEST_POSTGRES_URL is not set"),
+        }
+    }
+}
+
 fn back(notice: &str) -> String {
     format!("{SETTINGS}?notice={notice}")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_destination_from_its_form_to_its_end() {
-    let mut page = Page::open().await;
+    on_each(from_its_form_to_its_end).await;
+}
+
+async fn from_its_form_to_its_end(mut page: Page) {
     let (hook, first) = page.with_destination().await;
     assert!(page.text().await.contains(&page.receiver.addr.to_string()));
     assert!(
@@ -138,7 +153,10 @@ async fn a_destination_from_its_form_to_its_end() {
 /// What cannot be taken stands in its field again, with what is wrong beside it, and nothing is kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_address_is_said_beside_it_and_stays_typed() {
-    let page = Page::open().await;
+    on_each(wrong_addresses).await;
+}
+
+async fn wrong_addresses(page: Page) {
     let before = page.server.effects().await;
     for url in [
         "",
@@ -167,7 +185,10 @@ async fn a_wrong_address_is_said_beside_it_and_stays_typed() {
 /// of somebody else's.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_an_owner_on_our_own_page_keeps_webhooks() {
-    let page = Page::open().await;
+    on_each(owners_alone).await;
+}
+
+async fn owners_alone(page: Page) {
     let (hook, _) = page.with_destination().await;
     page.act(&hook, "test", "").await;
     let delivery = PersonClient::field(&page.ada.get(SETTINGS).await, "delivery");
