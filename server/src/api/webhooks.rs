@@ -13,7 +13,7 @@ use axum::{
 };
 use cloudhal_domain::{
     id::{DeliveryId, SiteId, WebhookId},
-    webhook::{Delivery, NewSecret},
+    webhook::Delivery,
 };
 use cloudhal_engine::webhooks;
 use serde_json::{Value, json};
