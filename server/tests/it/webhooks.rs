@@ -587,7 +587,7 @@ async fn a_killed_server_delivers_again_and_logs_no_secret() {
     let first_log = std::fs::read_to_string(operator.path("stderr.log")).unwrap();
     // The lease would be over in half a minute; here its end is moved, not waited for.
     operator
-        .sql(&operator.database(), "update outbox set due_at = 0 where status = 'waiting' and holder is not null and tries = 1")
+        .sql(&operator.database(), "update outbox set due_at = created_at where status = 'waiting' and holder is not null and tries = 1")
         .await;
     let serving = operator.serve(&[]);
     let (again, mut stream) = take_in_silence(&listener).await;
