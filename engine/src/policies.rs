@@ -31,13 +31,15 @@ pub async fn get(engine: &Engine, person: &Person, site: &SiteId) -> Result<Poli
 }
 
 /// Sets the policy of a site; its owner's right. One that nobody could satisfy is refused, and nothing changes. Requests that
-/// wait are measured against it when they are decided and when they are redeemed.
+/// wait are measured against it when they are decided and when they are redeemed. With `only_after`, only where that is still
+/// the policy there is.
 pub async fn set(
     engine: &Engine,
     person: &Person,
     _: SameOrigin,
     site: &SiteId,
     policy: Value,
+    only_after: Option<Policy>,
 ) -> Result<Policy, Refusal> {
     if let Some(at) = not_an_object(&policy) {
         return Err(refuse(&[(at, "must be an object".to_owned())]));
@@ -68,6 +70,9 @@ pub async fn set(
                 return Err(refuse(&hopeless).into());
             }
             let before = of_site(tx.sql(), site.as_str()).await?;
+            if only_after.is_some_and(|seen| seen != before) {
+                return Err(moved().into());
+            }
             let text = canonical::text(&json!(new));
             sql::set_policy(tx, site.as_str(), &text).await?;
             let entry = Entry {
@@ -109,6 +114,13 @@ async fn hopeless(
         .map(PersonId::new)
         .collect();
     Ok(policy.unsatisfiable(&eligible, &askers))
+}
+
+/// Refuses a policy that was made from an older one than there is.
+pub fn moved() -> Refusal {
+    Refusal::conflict(
+        "Somebody changed the policy since this page was opened. What you typed is below; compare it with the rules above, and save again if it still holds.",
+    )
 }
 
 /// Where a list stands for an object: the derived reader would take its items as fields in their order.

@@ -222,7 +222,7 @@ pub async fn set_policy(
     let body = crate::agents::read_body(body).await?;
     let site = SiteId::new(site);
     Ok(Json(
-        policies::set(&app.engine, &person, proof, &site, body).await?,
+        policies::set(&app.engine, &person, proof, &site, body, None).await?,
     ))
 }
 

@@ -123,6 +123,7 @@ fn edit(account: &Account, posted: &Posted) -> AnyView {
     let mut start = vec![("name".to_owned(), account.name.clone())];
     if account.workspace_owner {
         start.push(("owner".to_owned(), "on".to_owned()));
+        start.push(("wasOwner".to_owned(), "on".to_owned()));
     }
     let form = Form::new(posted, format!("change:{}", account.id), start);
     view! {
@@ -132,6 +133,7 @@ fn edit(account: &Account, posted: &Posted) -> AnyView {
                 {form.problem()}
                 {form.which()}
                 {hidden("person", account.id.as_str())}
+                {hidden("wasOwner", form.value("wasOwner"))}
                 {form.line(Line { field: "name", label: "Name", required: true, ..Line::default() })}
                 {form.tick("owner", "on", "Owner of the workspace".into_any())}
                 <button class="btn">"Save"</button>

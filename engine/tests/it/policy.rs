@@ -1,6 +1,7 @@
 //! What a site asks of an approval: how many, of which groups, who counts, how long, and what a denial is worth.
 
 use crate::support::*;
+use cloudhal_engine::policies;
 use std::time::Duration;
 
 on_both! {
@@ -13,6 +14,7 @@ on_both! {
     an_approver_who_left_does_not_count,
     what_nobody_could_satisfy_is_refused,
     a_policy_is_set_by_an_owner_alone_and_journaled,
+    of_two_who_saw_the_same_policy_one_sets_theirs,
     a_lifetime_of_its_own,
     a_lifetime_cut_short_holds_at_redeem,
     a_denial_stands_for_a_while,
@@ -275,6 +277,30 @@ async fn a_policy_is_set_by_an_owner_alone_and_journaled(world: World) {
         "no content moved"
     );
     scene.redeem(&id).await.ok();
+}
+
+async fn of_two_who_saw_the_same_policy_one_sets_theirs(world: World) {
+    let scene = world.scene().await;
+    world.member("ben", &scene.site, Role::Approver).await;
+    let (engine, ada) = (world.engine(), scene.ada.person());
+    for round in 0..4 {
+        let seen = policies::get(engine, ada, &scene.site).await.unwrap();
+        let set = |seconds: u64| {
+            let new = publish(json!({"lifetimeSeconds": seconds}));
+            policies::set(
+                engine,
+                ada,
+                own_page(),
+                &scene.site,
+                new,
+                Some(seen.clone()),
+            )
+        };
+        let (one, other) = tokio::join!(set(100 + round), set(200 + round));
+        assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
+        let lost = one.err().or(other.err()).unwrap();
+        assert_eq!(lost.code, Code::Conflict);
+    }
 }
 
 async fn a_lifetime_of_its_own(world: World) {

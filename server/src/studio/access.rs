@@ -156,9 +156,11 @@ async fn keep_people(app: &App, by: &Steward, fields: &Fields) -> Result<Done, R
         }
         "link" => Ok(sign_in_link(people::new_link(engine, by, &who).await?)),
         "change" => {
+            let ticked = |field| !fields.get(field).is_empty();
             let change = people::Change {
                 name: Some(fields.get("name").to_owned()),
-                workspace_owner: Some(!fields.get("owner").is_empty()),
+                // Only what the person moved: a page that went stale must not give back what was taken meanwhile.
+                workspace_owner: Some(ticked("owner")).filter(|now| *now != ticked("wasOwner")),
                 disabled: None,
             };
             people::change(engine, by, &who, change).await?;
@@ -398,9 +400,7 @@ async fn set_policy(
 ) -> Result<Done, Refusal> {
     let before = policies::get(&app.engine, person, site).await?;
     if canonical::text(&json!(before)) != fields.get("seen") {
-        return Err(Refusal::conflict(
-            "Somebody changed the policy since this page was opened. What you typed is below; compare it with the rules above, and save again if it still holds.",
-        ));
+        return Err(policies::moved());
     }
     let (always, may) = (
         policies::gated_tools(&app.engine),
@@ -420,7 +420,7 @@ async fn set_policy(
         fields.get(name).to_owned()
     });
     let policy = read.map_err(|faults| not_saved(wrong("", "").with("faults", json!(faults))))?;
-    match policies::set(&app.engine, person, proof, site, policy).await {
+    match policies::set(&app.engine, person, proof, site, policy, Some(before)).await {
         Ok(_) => Ok(Done::Notice("policy_saved")),
         Err(refusal) if refusal.code == Code::InvalidArguments => Err(not_saved(refusal)),
         Err(refusal) => Err(refusal),

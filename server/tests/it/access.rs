@@ -226,6 +226,36 @@ async fn the_last_owner_of_the_workspace_stays() {
     .await;
 }
 
+/// A page that was opened before changes what was typed on it, and gives nothing back that was taken meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stale_page_gives_nothing_back() {
+    let server = TestServer::start().await;
+    let root = server.as_owner("root").await;
+    server.as_owner("dee").await;
+    let ids = server
+        .database
+        .texts("select id from people where name = 'dee'");
+    let dee_id = ids.await.remove(0);
+    let rename = |owner: &'static str| {
+        let mut fields = vec![
+            ("form", "change"),
+            ("person", dee_id.as_str()),
+            ("name", "Dee"),
+        ];
+        fields.extend([("wasOwner", "on"), ("owner", owner)]);
+        fields
+    };
+    let owners = "select name from people where workspace_owner = 1 order by name";
+    root.post_form("/people", &rename("")).await;
+    assert_eq!(server.database.texts(owners).await, ["root"], "unticked");
+    root.post_form("/people", &rename("on")).await;
+    assert_eq!(
+        server.database.texts(owners).await,
+        ["root"],
+        "renamed from before"
+    );
+}
+
 /// A secret stands in the answer to the form, once; in no address and on no page after it.
 #[tokio::test(flavor = "multi_thread")]
 async fn secrets_are_shown_once_and_in_no_address() {

@@ -166,7 +166,7 @@ impl PersonClient {
     }
 
     pub async fn set_policy(&self, site: &SiteId, policy: Value) -> Result<(), Refusal> {
-        let set = policies::set(&self.engine, &self.person, own_page(), site, policy);
+        let set = policies::set(&self.engine, &self.person, own_page(), site, policy, None);
         set.await.map(drop)
     }
 
