@@ -155,7 +155,9 @@ impl VoidCause {
         match self {
             Self::StateChanged => "the site changed after the approval was requested",
             Self::ToolChanged => "the tool changed after the approval was requested",
-            Self::AccessLost => "somebody's access was taken away after the approval was requested",
+            Self::AccessLost => {
+                "after the approval was requested somebody's access was taken away, or the site asks for more now"
+            }
             Self::Restored => {
                 "the database was restored from a backup after the approval was requested"
             }

@@ -1,7 +1,7 @@
 //! Agents as people keep them: who answers for one, which sites and tools it has, and its keys.
 //!
 //! An agent is kept by the person who owns it and by the owners of the workspace; to anybody else it does not exist. It is
-//! put only on sites that its owner belongs to, and leaves them with its owner. An owner of a site may take it off theirs.
+//! put only on sites that its owner belongs to, and reaches them only while its owner does. An owner of a site may take it off.
 
 use super::{make_key, shown_prefix, void_soon, void_unreachable_now};
 use crate::{

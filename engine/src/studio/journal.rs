@@ -122,7 +122,10 @@ fn journal_sentence(kind: &str, body: &Value) -> String {
             "state_changed" => "changed the site, which voided a request".into(),
             "tool_changed" => "voided a request: the tool changed".into(),
             "restored" => "voided a request: the database was restored".into(),
-            _ => "voided a request: somebody's access was taken away".into(),
+            _ => {
+                "voided a request: somebody's access was taken away, or the site asks for more now"
+                    .into()
+            }
         },
         "approval.expired" => "closed a request whose time ran out".into(),
         "approval.misused" if text("code") == "approval_mismatch" => {
