@@ -8,6 +8,7 @@ use crate::{
     authority::Author,
     clock::{self, TEXT, fresh_id},
     secret::token_digest,
+    sites::LockedSite,
     store::{Fail, Tx, agents as sql, sites as sites_sql},
     tools::Tool,
 };
@@ -111,13 +112,7 @@ impl Caller {
         if self.may_call(tool) {
             return Ok(());
         }
-        Err(Refusal::new(
-            Code::InsufficientScope,
-            format!(
-                "This key may not call `{}`. Ask the agent's owner to widen its scope.",
-                tool.spec.id
-            ),
-        ))
+        Err(insufficient_scope(tool.spec.id))
     }
 
     /// The site, if it is within this caller's reach; one answer for what is not there and what is foreign.
@@ -142,18 +137,40 @@ impl Caller {
     }
 }
 
-/// An agent does, and asks for, no more than its owner's role lets them do: what a viewer answers for only reads.
-pub(crate) async fn expect_may_edit(tx: &mut Tx, agent: &str, site: &str) -> Result<(), Fail> {
-    let role = sql::owners_role(tx.sql(), agent, site).await?;
-    match role.as_deref().and_then(Role::from_text) {
-        None => Err(Refusal::not_found("site").into()),
-        Some(role) if !role.may_edit() => Err(Refusal::new(
+/// Asks again, under the site's lock, what the door asked before: is the key still good, does the agent still reach the site and
+/// the tool, and may the person who answers for it edit there. What is found holds until the unit of work ends.
+pub(crate) async fn expect_may_call(
+    tx: &mut Tx,
+    caller: &Caller,
+    site: &LockedSite,
+    tool: &str,
+) -> Result<(), Fail> {
+    if !sql::key_is_good(tx, caller.key_id(), site.now()).await? {
+        return Err(unauthorized().into());
+    }
+    let reach = sql::reach_now(tx, caller.id(), &site.row().id, tool).await?;
+    let Some(reach) = reach else {
+        return Err(Refusal::not_found("site").into());
+    };
+    if reach.may_call == 0 {
+        return Err(insufficient_scope(tool).into());
+    }
+    // An agent does, and asks for, no more than its owner's role lets them do: what a viewer answers for only reads.
+    match Role::from_text(&reach.role) {
+        Some(role) if role.may_edit() => Ok(()),
+        _ => Err(Refusal::new(
             Code::InsufficientScope,
             "The person who answers for this agent may only look at this site, so the agent may too. An owner of the site can change that. Nothing was changed.",
         )
         .into()),
-        Some(_) => Ok(()),
     }
+}
+
+fn insufficient_scope(tool: &str) -> Refusal {
+    let message = format!(
+        "This key may not call `{tool}`. Nothing was changed. Ask the agent's owner to widen its scope."
+    );
+    Refusal::new(Code::InsufficientScope, message)
 }
 
 /// Verifies a presented key. One answer for none, malformed, unknown, revoked and expired.

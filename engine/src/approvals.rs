@@ -112,7 +112,7 @@ impl Filing {
     async fn file(self, tx: &mut Tx) -> Result<(sql::OpenRow, String), Fail> {
         let site = LockedSite::expect(tx, &self.site).await?;
         let now = site.now();
-        agents::expect_may_edit(tx, self.caller.id(), self.site.as_str()).await?;
+        agents::expect_may_call(tx, &self.caller, &site, self.tool).await?;
         let state_hash = site.row().state_hash.clone();
         let call = CallKey {
             caller: key_of(&self.caller),

@@ -261,14 +261,15 @@ async fn run_draft(
 ) -> Result<Drafted, Refusal> {
     let site = draft.site(&arguments)?;
     caller.site(engine, &site).await?;
-    let (by, agent, tool) = (caller.author(), caller.id().to_owned(), tool.spec.id);
+    let (caller, tool) = (caller.clone(), tool.spec.id);
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
             let mut locked = LockedSite::expect(tx, &site).await?;
-            agents::expect_may_edit(tx, &agent, site.as_str()).await?;
+            agents::expect_may_call(tx, &caller, &locked, tool).await?;
             if policies::of_row(locked.row())?.gates(tool) {
                 return Ok(Drafted::Waits);
             }
+            let by = caller.author();
             let out = draft.change(tx, &mut locked, &by, arguments).await?;
             locked.finish(tx, &by).await?;
             Ok(Drafted::Done(out))

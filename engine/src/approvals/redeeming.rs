@@ -17,7 +17,7 @@ use crate::{
     signing,
     sites::{self, LockedSite, announce},
     store::{
-        Fail, Tx, agents as agents_sql,
+        Fail, Tx,
         approvals::{self as sql, CallKey, Stored},
         people as people_sql,
     },
@@ -77,25 +77,7 @@ impl Spending {
             return Ok(Ok(Redeem::Lost));
         };
         let now = site.now();
-        if !agents_sql::key_is_good(tx, self.caller.key_id(), now).await? {
-            return Ok(Err(agents::unauthorized()));
-        }
-        if !agents_sql::may_now(tx, self.caller.id(), self.approval.site.as_str(), self.tool)
-            .await?
-        {
-            return Ok(Err(Refusal::new(
-                Code::InsufficientScope,
-                "This key may no longer make this call. The approval stays as it was.",
-            )));
-        }
-        if let Err(fail) =
-            agents::expect_may_edit(tx, self.caller.id(), self.approval.site.as_str()).await
-        {
-            return match fail {
-                Fail::Refused(refusal) => Ok(Err(refusal)),
-                Fail::Store(_) => Err(fail),
-            };
-        }
+        agents::expect_may_call(tx, &self.caller, &site, self.tool).await?;
         let Some(stored) = sql::get_now(tx, &id).await? else {
             return Ok(Ok(Redeem::Lost));
         };

@@ -84,21 +84,35 @@ pub async fn owners_role(
     Ok(row.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Whether an agent may still call a tool on a site, asked again at the moment of redeeming, after [`key_is_good`] holds the
-/// agent: a change of its sites or tools takes the agent's row first.
-pub async fn may_now(tx: &mut Tx, agent: &str, site: &str, tool: &str) -> Result<bool, StoreError> {
+/// What is left of an agent's right to call a tool on a site.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct ReachRow {
+    /// The role of the person who answers for it.
+    pub role: String,
+    pub may_call: i64,
+}
+
+/// Asked again inside the unit of work, after [`key_is_good`] holds the agent: a change of its sites or tools takes the agent's
+/// row first. `None` where the agent does not reach the site.
+pub async fn reach_now(
+    tx: &mut Tx,
+    agent: &str,
+    site: &str,
+    tool: &str,
+) -> Result<Option<ReachRow>, StoreError> {
     let sql = concat!(
-        reach!("a.id"),
-        "and a.id = $1 and s.site_id = $2
-         and (a.all_tools = 1 or exists (select 1 from agent_tools t where t.agent_id = a.id and t.tool = $3))"
+        reach!(
+            "case when p.workspace_owner = 1 then 'owner' else m.role end as role,
+             case when a.all_tools = 1 or exists (select 1 from agent_tools t where t.agent_id = a.id and t.tool = $3) then 1 else 0 end as may_call"
+        ),
+        "and a.id = $1 and s.site_id = $2"
     );
-    let row = sqlx::query(sql)
+    Ok(sqlx::query_as(sql)
         .bind(agent)
         .bind(site)
         .bind(tool)
         .fetch_optional(tx.sql())
-        .await?;
-    Ok(row.is_some())
+        .await?)
 }
 
 /// Sites with requests that wait of agents which do not reach them any more.
@@ -130,7 +144,7 @@ pub async fn void_unreachable(
         .await?)
 }
 
-/// Whether the key that a call came with has not ended since the door looked, and holds it, its agent and its owner as they
+/// Whether the key that a call came with is still as good as [`holder`] wants it, and holds it, its agent and its owner as they
 /// are; a caller without a key has none to lose.
 pub async fn key_is_good(
     tx: &mut Tx,
@@ -139,7 +153,8 @@ pub async fn key_is_good(
 ) -> Result<bool, StoreError> {
     let Some(key) = key else { return Ok(true) };
     let sql = held!(tx, "select k.id from agent_keys k join agents a on a.id = k.agent_id join people p on p.id = a.owner_id
-        where k.id = $1 and k.revoked_at is null and (k.expires_at is null or k.expires_at > $2)", of "k, a, p");
+        where k.id = $1 and k.revoked_at is null and (k.expires_at is null or k.expires_at > $2) and a.disabled_at is null and p.disabled_at is null
+          and not exists (select 1 from people maker where maker.id = k.made_by and maker.disabled_at is not null)", of "k, a, p");
     let row = sqlx::query(sql)
         .bind(key)
         .bind(now.ms())

@@ -93,7 +93,7 @@ async fn c39_a_right_that_is_being_taken_away_is_waited_for(world: World) {
     ben.approve(&id).await.unwrap();
     for (table, column, whose, code) in [
         ("agent_keys", "revoked_at", of_key, Code::Unauthorized),
-        ("agents", "disabled_at", of_agent, Code::InsufficientScope),
+        ("agents", "disabled_at", of_agent, Code::Unauthorized),
         (
             "people",
             "disabled_at",
@@ -114,7 +114,7 @@ async fn c39_a_right_that_is_being_taken_away_is_waited_for(world: World) {
         "with agent as (select id from agents where id = '{agent}' for update) delete from agent_sites where agent_id in (select id from agent)"
     );
     let answer = redeem_while(&scene, &id, &taken).await;
-    answer.refused(Code::InsufficientScope);
+    answer.refused(Code::NotFound);
     assert_eq!(scene.versions().await, 0, "{taken}");
 }
 

@@ -480,7 +480,7 @@ async fn the_scope_is_asked_again_when_it_runs(world: World) {
     assert_eq!(scene.stored_status(&id).await, "approved");
     set_scope(&scene, true).await;
     world.sql("delete from agent_sites").await;
-    scene.redeem(&id).await.refused(Code::InsufficientScope);
+    scene.redeem(&id).await.refused(Code::NotFound);
     let back = format!(
         "insert into agent_sites (agent_id, site_id) values ('{}', '{}')",
         scene.bot.id, scene.site

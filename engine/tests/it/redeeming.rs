@@ -24,6 +24,7 @@ on_both! {
     what_the_update_does_not_take_runs_nothing,
     a_caller_who_hangs_up_does_not_stop_it,
     a_revoked_key_does_not_redeem,
+    a_key_that_ended_since_the_door_looked_changes_nothing,
     an_expired_key_does_not_redeem,
     a_disabled_agent_or_owner_does_not_redeem,
     an_approver_who_may_no_longer_decide_does_not_count,
@@ -472,6 +473,51 @@ async fn a_revoked_key_does_not_redeem(world: World) {
     assert_eq!(scene.versions().await, 0);
 }
 
+/// The door looked before; a change, or a request, that then waited for the site's lock is asked again.
+async fn a_key_that_ended_since_the_door_looked_changes_nothing(world: World) {
+    let scene = world.scene().await;
+    let caller = scene.bot.verified().await.unwrap();
+    let call = async |tool: &str, arguments: serde_json::Value| {
+        let request = CallRequest {
+            tool: tool.into(),
+            arguments,
+            approval: None,
+            reason: None,
+        };
+        world.engine().call(&caller, request).await
+    };
+    let edit = json!({"site": scene.site, "node": scene.rye, "title": "Too late"});
+    let before = world
+        .number("select cast(sum(rev) as bigint) from nodes")
+        .await;
+    let narrowed = "update agents set all_tools = 0";
+    let wide = "update agents set all_tools = 1";
+    world.sql(narrowed).await;
+    call("node-update", edit.clone())
+        .await
+        .refused(Code::InsufficientScope);
+    call("publish", scene.publish_args())
+        .await
+        .refused(Code::InsufficientScope);
+    world.sql(wide).await;
+    scene
+        .ada
+        .revoke_key(&scene.bot.id, scene.bot.key_id())
+        .await
+        .unwrap();
+    call("node-update", edit).await.refused(Code::Unauthorized);
+    call("publish", scene.publish_args())
+        .await
+        .refused(Code::Unauthorized);
+    assert_eq!(
+        world
+            .number("select cast(sum(rev) as bigint) from nodes")
+            .await,
+        before
+    );
+    assert_eq!(world.number("select count(*) from approvals").await, 0);
+}
+
 async fn an_expired_key_does_not_redeem(world: World) {
     let scene = world.scene().await;
     let id = scene.approved().await;
@@ -517,7 +563,7 @@ async fn a_disabled_agent_or_owner_does_not_redeem(world: World) {
             reason: None,
         };
         let answer = world.engine().call(&caller, request).await;
-        answer.refused(Code::InsufficientScope);
+        answer.refused(Code::Unauthorized);
         set("null").await;
     }
     assert_eq!(scene.versions().await, 0);

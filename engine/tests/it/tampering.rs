@@ -154,13 +154,17 @@ async fn each_reason_not_to_redeem_can_be_told_apart(world: World) {
     }
     world.tampers();
     let alike: Vec<_> = told.values().filter(|whats| whats.len() > 1).collect();
-    // An approver who was demoted and one whose account was disabled: of either, only that they may not decide any more.
+    // An approver who was demoted and one whose account was disabled: of either, only that they may not decide any more. And a
+    // key that is good no longer hears the door's one answer, whatever ended it.
     assert_eq!(
         alike,
-        [&vec![
-            "the approver was demoted",
-            "the approver's account was disabled"
-        ]],
+        [
+            &vec![
+                "the approver was demoted",
+                "the approver's account was disabled"
+            ],
+            &vec!["its key was revoked", "the agent was disabled"],
+        ],
         "{told:#?}"
     );
 }

@@ -27,6 +27,8 @@ const SITES_STORE: &str = "engine/src/store/sites.rs";
 const WRITER: &str = "engine/src/store/writer.rs";
 const REDEEMING: &str = "engine/src/approvals/redeeming.rs";
 const DECIDING: &str = "engine/src/approvals/deciding.rs";
+const AGENTS: &str = "engine/src/agents.rs";
+const KEEPING: &str = "engine/src/agents/keeping.rs";
 const APPROVALS: &str = "engine/src/approvals.rs";
 const SIGNING: &str = "engine/src/signing.rs";
 const SITES: &str = "engine/src/sites.rs";
@@ -167,14 +169,29 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     // What is asked again under the lock.
     mutation!(
-        "key-recheck", "the key is not asked for again under the lock", REDEEMING,
-        "if !agents_sql::key_is_good(" => "if false && !agents_sql::key_is_good(",
+        "key-recheck", "the key is not asked for again under the lock", AGENTS,
+        "if !sql::key_is_good(" => "if false && !sql::key_is_good(",
         &["redeeming::a_revoked_key_does_not_redeem", "redeeming::an_expired_key_does_not_redeem"], ""
     ),
     mutation!(
-        "scope-recheck", "the agent's scope is not asked for again under the lock", REDEEMING,
-        "if !agents_sql::may_now(" => "if false && !agents_sql::may_now(",
+        "scope-recheck", "the agent's scope is not asked for again under the lock", AGENTS,
+        "if reach.may_call == 0 {" => "if false {",
         &["order::the_scope_is_asked_again_when_it_runs", "redeeming::a_disabled_agent_or_owner_does_not_redeem"], ""
+    ),
+    mutation!(
+        "agent-unlocked", "a change of an agent's sites or tools does not wait for a redeem", KEEPING,
+        "lock_agent(tx, &row.id).await?;\n            let before" => "let before",
+        &["many_nodes::c39_a_narrowed_scope_waits_for_a_redeem"], ""
+    ),
+    mutation!(
+        "draft-rights", "a change of the draft does not ask again under the lock", GATE,
+        "agents::expect_may_call(tx, &caller, &locked, tool).await?;" => "",
+        &["redeeming::a_key_that_ended_since_the_door_looked_changes_nothing"], ""
+    ),
+    mutation!(
+        "request-rights", "a request does not ask again under the lock", APPROVALS,
+        "agents::expect_may_call(tx, &self.caller, &site, self.tool).await?;" => "",
+        &["redeeming::a_key_that_ended_since_the_door_looked_changes_nothing"], ""
     ),
     mutation!(
         "another-time", "a changed tool or a restore is not looked for", REDEEMING,
