@@ -404,6 +404,20 @@ pub struct KeyRow {
     pub last_used_at: Option<Timestamp>,
 }
 
+/// A key of a person's own client, without what is secret of it. It ends with the session it was made in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PersonalKey {
+    pub id: KeyId,
+    /// The part that may be shown.
+    pub prefix: String,
+    /// Which client it is for.
+    pub name: String,
+    pub created_at: Timestamp,
+    /// When it ends at the latest.
+    pub expires_at: Timestamp,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentsView {
     pub agents: Vec<AgentRow>,

@@ -9,15 +9,18 @@ pub use redeeming::{Redeem, redeem};
 
 use crate::{
     Engine,
-    agents::{self, Caller},
+    authority::Decider,
+    callers::{self, Caller},
     changes,
     clock::fresh_id,
     journal::{self, Entry},
-    people, policies,
+    people,
+    policies::{self, Measured},
     sites::{self, LockedSite, announce},
     store::{
         Fail, Tx,
         approvals::{self as sql, CallKey, CallerKey, NewApproval, Stored},
+        sites as sites_sql,
     },
     tools::{Gatable, Tool},
 };
@@ -25,12 +28,13 @@ use cloudhal_domain::{
     answer::{Answer, Pending},
     approval::{Approval, ApprovalRecord, State, Status, VoidCause, closed_answer},
     canonical,
-    card::seen_digest,
+    card::{Card, seen_digest},
     code::{Code, Refusal},
     digest::{self, Digest},
     id::{ApprovalId, SiteId},
     limits,
     odd::{self, Segment},
+    role::Role,
     time::Timestamp,
     tool::Surface,
 };
@@ -112,7 +116,8 @@ impl Filing {
     async fn file(self, tx: &mut Tx) -> Result<(sql::OpenRow, String), Fail> {
         let site = LockedSite::expect(tx, &self.site).await?;
         let now = site.now();
-        agents::expect_may_call(tx, &self.caller, &site, self.tool).await?;
+        sql::lock_caller(tx, key_of(&self.caller)).await?;
+        callers::expect_may_call(tx, &self.caller, &site, self.tool).await?;
         let state_hash = site.row().state_hash.clone();
         let call = CallKey {
             caller: key_of(&self.caller),
@@ -202,7 +207,6 @@ impl Filing {
     /// Attention is what a flood spends (DESIGN §4, rule 7).
     async fn check_caps(&self, tx: &mut Tx, now: Timestamp) -> Result<(), Fail> {
         let settings = self.engine.settings();
-        sql::lock_agent(tx, self.caller.id()).await?;
         let by_agent = sql::pending_of_caller(tx, key_of(&self.caller), now).await?;
         let by_site = sql::pending_of_site(tx, &self.site, now).await?;
         let over = |limit: i64, whose: &str| {
@@ -328,6 +332,48 @@ pub async fn of_caller(
     stored
         .filter(|s| s.approval.caller_kind == caller.kind() && s.approval.caller_id == caller.id() && s.approval.surface == caller.surface())
         .ok_or_else(|| Refusal::new(Code::ApprovalNotFound, "There is no such approval for this caller. Nothing was done. To ask, make the call without approvalId."))
+}
+
+/// What a person's own client may put to them about a request of theirs that waits.
+#[derive(Clone, Debug)]
+pub struct ClientQuestion {
+    pub site: SiteId,
+    pub card: Card,
+    pub seen_digest: Digest,
+    pub url: String,
+}
+
+/// `None` where only the Studio decides: for agents, on a site or tool that wants it so, and where this person's own approval
+/// would not count.
+pub async fn client_question(
+    engine: &Engine,
+    caller: &Caller,
+    id: &ApprovalId,
+) -> Result<Option<ClientQuestion>, Refusal> {
+    let Some(decider) = Decider::in_own_client(caller) else {
+        return Ok(None);
+    };
+    let stored = of_caller(engine, caller, id).await?;
+    let approval = stored.approval;
+    if approval.standing(engine.now()) != Status::Pending {
+        return Ok(None);
+    }
+    let role =
+        sites_sql::persons_role(engine.store().read(), &approval.site, decider.person()).await?;
+    let role = role.as_deref().and_then(Role::from_text);
+    let mut db = engine.store().reader().await?;
+    let policy = policies::of_site(&mut db, approval.site.as_str()).await?;
+    let measured = Measured::of(&mut db, &policy, &approval).await?;
+    let asked = role.is_some_and(Role::may_decide)
+        && !measured.rule.studio_only
+        && measured.counts(decider.person())
+        && approval.decisions.is_empty();
+    Ok(asked.then(|| ClientQuestion {
+        url: engine.approval_url(id),
+        site: approval.site,
+        card: approval.card,
+        seen_digest: approval.seen_digest,
+    }))
 }
 
 /// Reads one's own record, waiting up to `wait` for it to leave pending. Writes nothing (DESIGN §4, rule 8).

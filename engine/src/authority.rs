@@ -1,10 +1,11 @@
 //! The right to run a gated effect, as a value. An effect asks for an [`Authority`]; there are two ways to one, and each
 //! has a single constructor: the redeeming UPDATE, and a verified session with the role on a request of our own page.
 
-use crate::people::Person;
+use crate::{callers::Caller, people::Person};
 use cloudhal_domain::{
+    approval::Via,
     code::{Code, Refusal},
-    id::ApprovalId,
+    id::{ApprovalId, PersonId},
     origin::SameOrigin,
     role::Role,
 };
@@ -105,18 +106,68 @@ impl Author {
     }
 }
 
-/// The right to decide: a verified browser session, and a request that provably came from a page of our own.
-pub struct Decider<'p> {
-    person: &'p Person,
+/// The right to decide: a verified browser session, and a request that provably came from a page of our own; or, for what a
+/// person's own client asked for, that person's answer in it (DESIGN §4, rule 3).
+#[derive(Clone, Debug)]
+pub struct Decider {
+    person: PersonId,
+    name: String,
+    by: Means,
 }
 
-impl<'p> Decider<'p> {
-    pub fn new(person: &'p Person, _: SameOrigin) -> Self {
-        Self { person }
+#[derive(Clone, Debug)]
+pub(crate) enum Means {
+    Page,
+    /// With the key that the client came with; none over standard input and output.
+    OwnClient {
+        key: Option<String>,
+    },
+}
+
+impl Decider {
+    pub fn new(person: &Person, _: SameOrigin) -> Self {
+        Self {
+            person: person.id().clone(),
+            name: person.name().to_owned(),
+            by: Means::Page,
+        }
     }
 
-    pub fn person(&self) -> &Person {
-        self.person
+    /// The person whose own client calls, answering in it. `None` for every agent.
+    pub fn in_own_client(caller: &Caller) -> Option<Self> {
+        Some(Self {
+            person: caller.as_person()?.clone(),
+            name: caller.name().to_owned(),
+            by: Means::OwnClient {
+                key: caller.key_id().map(str::to_owned),
+            },
+        })
+    }
+
+    pub fn person(&self) -> &PersonId {
+        &self.person
+    }
+
+    pub(crate) fn means(&self) -> &Means {
+        &self.by
+    }
+
+    pub(crate) fn via(&self) -> Via {
+        match self.by {
+            Means::Page => Via::Session,
+            Means::OwnClient { .. } => Via::ClientElicitation,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn author(&self) -> Author {
+        Author {
+            key: format!("person:{}", self.person),
+            name: self.name.clone(),
+        }
     }
 }
 

@@ -6,8 +6,8 @@
 
 use crate::{
     Engine,
-    agents::{self, Caller},
     approvals::{self, Redeem},
+    callers::{self, Caller},
     journal::{self, Entry},
     policies,
     sites::LockedSite,
@@ -265,7 +265,7 @@ async fn run_draft(
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
             let mut locked = LockedSite::expect(tx, &site).await?;
-            agents::expect_may_call(tx, &caller, &locked, tool).await?;
+            callers::expect_may_call(tx, &caller, &locked, tool).await?;
             if policies::of_row(locked.row())?.gates(tool) {
                 return Ok(Drafted::Waits);
             }

@@ -20,8 +20,11 @@ pub mod state;
 
 pub mod agents;
 pub mod authority;
+pub mod callers;
+mod keys;
 pub mod members;
 pub mod people;
+pub mod personal_keys;
 pub mod policies;
 pub mod webhooks;
 

@@ -9,7 +9,7 @@
 /// A read on which the unit's right to go on rests. On PostgreSQL its rows stay as they are until the unit ends, or a
 /// revocation could be answered before an effect that it should have stopped; SQLite has one writer and needs no such thing.
 macro_rules! held {
-    ($tx:expr, $sql:literal, of $tables:literal) => {
+    ($tx:expr, $sql:expr, of $tables:literal) => {
         match $tx.backend() {
             $crate::store::Backend::Sqlite => $sql,
             $crate::store::Backend::Postgres => concat!($sql, " for share of ", $tables),
@@ -36,6 +36,7 @@ pub mod journal;
 pub mod nodes;
 pub mod outbox;
 pub mod people;
+pub mod personal_keys;
 pub mod policies;
 pub mod sessions;
 pub mod signing_keys;

@@ -18,8 +18,8 @@ mod version_list;
 
 use crate::{
     Engine,
-    agents::Caller,
     authority::{Author, Authority},
+    callers::Caller,
     changes::Differences,
     sites::{Content, LockedSite},
     store::{Connection, Fail, Tx, sites::SiteRow},

@@ -16,7 +16,7 @@ use cloudhal_domain::{
     tool::Surface,
 };
 use cloudhal_engine::{
-    agents::{self, Caller},
+    callers::{self, Caller},
     gate::CallRequest,
     tools::Tool,
 };
@@ -37,7 +37,7 @@ pub async fn caller(app: &App, headers: &HeaderMap, surface: Surface) -> Result<
         .get(header::USER_AGENT)
         .and_then(|v| v.to_str().ok())
         .map(str::to_owned);
-    Ok(agents::verify_key(&app.engine, key, surface)
+    Ok(callers::verify_key(&app.engine, key, surface)
         .await?
         .with_client(client))
 }

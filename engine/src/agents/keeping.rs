@@ -3,14 +3,14 @@
 //! An agent is kept by the person who owns it and by the owners of the workspace; to anybody else it does not exist. It is
 //! put only on sites that its owner belongs to, and reaches them only while its owner does. An owner of a site may take it off.
 
-use super::{make_key, shown_prefix, void_soon, void_unreachable_now};
+use super::{void_soon, void_unreachable_now};
 use crate::{
     Engine,
     authority::{Author, Steward},
     clock::fresh_id,
     journal::{self, Entry},
+    keys,
     people::{self, Person},
-    secret::token_digest,
     sites::{self, LockedSite},
     store::{
         Fail, Tx,
@@ -76,7 +76,8 @@ pub async fn add_by(
     let name = check_name(&new.name)?;
     check_scope(engine, Some(&new.sites), Some(&new.tools))?;
     check_end(engine, new.expires_at)?;
-    let (key_id, secret, key) = make_key();
+    let made = keys::make(keys::Kind::Agent);
+    let (key_id, secret_hash, key) = (made.id, made.secret_hash, made.key);
     let id = fresh_id();
     let made = NewKey {
         id: KeyId::new(&key_id),
@@ -101,7 +102,7 @@ pub async fn add_by(
             for tool in &new.tools {
                 sql::add_tool(tx, &id, tool).await?;
             }
-            sql::insert_key(tx, &key_id, &id, &token_digest(&secret), by.made_by(), now, new.expires_at).await?;
+            sql::insert_key(tx, &key_id, &id, &secret_hash, by.made_by(), now, new.expires_at).await?;
             let body = json!({"agent": id, "name": name, "owner": owner.id, "sites": new.sites, "tools": new.tools, "key": key_id});
             note(tx, &by, "agent.added", body, now).await
         })
@@ -191,7 +192,8 @@ pub async fn new_key(
     expires_at: Option<Timestamp>,
 ) -> Result<NewKey, Refusal> {
     check_end(engine, expires_at)?;
-    let (key_id, secret, key) = make_key();
+    let made = keys::make(keys::Kind::Agent);
+    let (key_id, secret_hash, key) = (made.id, made.secret_hash, made.key);
     let (by, agent) = (by.clone(), agent.clone());
     let id = KeyId::new(&key_id);
     let unit = engine.store().write(move |tx| {
@@ -209,7 +211,7 @@ pub async fn new_key(
                 tx,
                 &key_id,
                 &row.id,
-                &token_digest(&secret),
+                &secret_hash,
                 by.made_by(),
                 now,
                 expires_at,
@@ -241,7 +243,7 @@ pub async fn everyone(engine: &Engine) -> Result<Vec<String>, Refusal> {
         let keys = sql::keys(db, &row.id).await?.into_iter();
         let good =
             keys.filter(|key| key.revoked_at.is_none() && key.expires_at.is_none_or(|at| at > now));
-        let shown: Vec<String> = good.map(|key| shown_prefix(&key.id)).collect();
+        let shown: Vec<String> = good.map(|key| keys::Kind::Agent.shown(&key.id)).collect();
         let keys = match row.disabled_at {
             Some(_) => "disabled".to_owned(),
             None => shown.join(" "),
@@ -305,7 +307,7 @@ pub async fn revoke_key(
 pub async fn revoke_by_prefix(engine: &Engine, shown: &str) -> Result<String, Refusal> {
     let shown = shown.trim().trim_end_matches('…');
     let id = shown
-        .strip_prefix(super::PREFIX)
+        .strip_prefix(keys::Kind::Agent.prefix())
         .unwrap_or(shown)
         .split('_')
         .next()

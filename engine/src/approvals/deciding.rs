@@ -3,7 +3,8 @@
 use super::clean_reason;
 use crate::{
     Engine,
-    authority::{Author, Decider},
+    authority::{Decider, Means},
+    callers,
     clock::fresh_id,
     journal::{self, Entry},
     people,
@@ -13,6 +14,7 @@ use crate::{
     store::{
         Fail, Tx,
         approvals::{self as sql, DecisionRow, Stored},
+        personal_keys as personal_sql,
     },
 };
 use cloudhal_domain::{
@@ -21,13 +23,14 @@ use cloudhal_domain::{
     digest::Digest,
     id::{ApprovalId, SiteId},
     time::Timestamp,
+    tool::{CallerKind, Surface},
 };
 use serde_json::json;
 
 /// A person's decision, once, for what they saw. The site's row is locked first; the record second.
 pub async fn decide(
     engine: &Engine,
-    decider: &Decider<'_>,
+    decider: &Decider,
     site: &SiteId,
     id: &ApprovalId,
     verdict: Verdict,
@@ -39,7 +42,7 @@ pub async fn decide(
     }
     let deciding = Deciding {
         engine: engine.clone(),
-        person: decider.person().clone(),
+        decider: decider.clone(),
         site: site.clone(),
         id: id.clone(),
         verdict,
@@ -61,7 +64,7 @@ pub async fn decide(
 
 struct Deciding {
     engine: Engine,
-    person: people::Person,
+    decider: Decider,
     site: SiteId,
     id: ApprovalId,
     verdict: Verdict,
@@ -77,7 +80,7 @@ impl Deciding {
             Some(locked) => locked.now(),
             None => tx.now().await?,
         };
-        let role = people::role_now(tx, self.person.id(), self.site.as_str()).await?;
+        let role = people::role_now(tx, self.decider.person(), self.site.as_str()).await?;
         let Some(role) = role else {
             return Err(Refusal::not_found("approval").into());
         };
@@ -87,6 +90,7 @@ impl Deciding {
         let Some(stored) = stored else {
             return Err(Refusal::not_found("approval").into());
         };
+        self.expect_own_client(tx, &stored, now).await?;
         if !role.may_decide() {
             return Err(Refusal::new(
                 Code::Forbidden,
@@ -110,6 +114,9 @@ impl Deciding {
             None => Default::default(),
         };
         let measured = Measured::of(tx.sql(), &policy, &stored.approval).await?;
+        if measured.rule.studio_only && self.decider.via() != Via::Session {
+            return Err(studio_alone().into());
+        }
         let becomes = match self.becomes(tx, &stored, &measured).await? {
             Ok(becomes) => becomes,
             Err(refusal) => return Ok(Err(refusal)),
@@ -118,7 +125,7 @@ impl Deciding {
             let stored = sql::get_now(tx, &self.id).await?.unwrap_or(stored);
             return Ok(Err(self.why_not(&stored, now)));
         }
-        let by = Author::person(&self.person);
+        let by = self.decider.author();
         let decision = self.row(&stored, now);
         if !(self.verdict == Verdict::Approve && self.approved_before(&stored)) {
             sql::insert_decision(tx, &decision).await?;
@@ -151,6 +158,35 @@ impl Deciding {
         Ok(Ok(()))
     }
 
+    /// A client answers for its person alone, and for what that person's client asked at this very door.
+    async fn expect_own_client(
+        &self,
+        tx: &mut Tx,
+        stored: &Stored,
+        now: Timestamp,
+    ) -> Result<(), Fail> {
+        let Means::OwnClient { key } = self.decider.means() else {
+            return Ok(());
+        };
+        if let Some(key) = key
+            && !personal_sql::key_is_good(tx, key, now).await?
+        {
+            return Err(callers::unauthorized().into());
+        }
+        let door = match key {
+            Some(_) => Surface::Mcp,
+            None => Surface::Stdio,
+        };
+        let approval = &stored.approval;
+        let own = approval.caller_kind == CallerKind::Person
+            && approval.caller_id == self.decider.person().as_str()
+            && approval.surface == door;
+        match own {
+            true => Ok(()),
+            false => Err(Refusal::not_found("approval").into()),
+        }
+    }
+
     /// What the record becomes with this decision: one denial ends it, and approvals count until the site's policy is met.
     /// The inner refusal is for a person whose approval adds nothing.
     async fn becomes(
@@ -163,14 +199,14 @@ impl Deciding {
             return Ok(Ok(Status::Denied));
         }
         let open = matches!(stored.approval.state, State::Pending);
-        if open && !measured.counts(self.person.id()) {
+        if open && !measured.counts(self.decider.person()) {
             return Ok(Err(Refusal::new(
                 Code::Forbidden,
                 "This site wants somebody other than the owner of the asking agent to approve. You may deny it. Nothing was decided.",
             )));
         }
         let missing = measured
-            .missing_with(tx.sql(), self.site.as_str(), self.person.id())
+            .missing_with(tx.sql(), self.site.as_str(), self.decider.person())
             .await?;
         if missing.is_nothing() {
             return Ok(Ok(Status::Approved));
@@ -188,7 +224,7 @@ impl Deciding {
     fn approved_before(&self, stored: &Stored) -> bool {
         let decisions = &stored.approval.decisions;
         decisions.iter().any(|d| {
-            d.decision == Verdict::Approve && d.by.id.as_str() == self.person.id().as_str()
+            d.decision == Verdict::Approve && d.by.id.as_str() == self.decider.person().as_str()
         })
     }
 
@@ -196,10 +232,10 @@ impl Deciding {
         let mut row = DecisionRow {
             id: fresh_id(),
             approval_id: self.id.as_str().to_owned(),
-            person_id: self.person.id().as_str().to_owned(),
-            person_name: self.person.name().to_owned(),
+            person_id: self.decider.person().as_str().to_owned(),
+            person_name: self.decider.name().to_owned(),
             verdict: self.verdict.as_str().to_owned(),
-            via: Via::Session.as_str().to_owned(),
+            via: self.decider.via().as_str().to_owned(),
             seen_digest: self.seen.as_str().to_owned(),
             reason: self.reason.clone(),
             at: now.ms(),
@@ -236,4 +272,11 @@ impl Deciding {
             Refusal::new(Code::StaleView, "This is not what the page showed you. Nothing was decided. Reload the page and look again.")
         })
     }
+}
+
+fn studio_alone() -> Refusal {
+    Refusal::new(
+        Code::Forbidden,
+        "This site takes decisions in the Studio alone. Nothing was decided. Open the link there.",
+    )
 }

@@ -8,8 +8,8 @@
 use super::{key_of, refuse_denied_since};
 use crate::{
     Engine,
-    agents::{self, Caller},
     authority::{Author, Authority, Redeemed},
+    callers::{self, Caller},
     clock::fresh_id,
     failpoint::{self, Point},
     journal::{self, Entry},
@@ -77,7 +77,7 @@ impl Spending {
             return Ok(Ok(Redeem::Lost));
         };
         let now = site.now();
-        agents::expect_may_call(tx, &self.caller, &site, self.tool).await?;
+        callers::expect_may_call(tx, &self.caller, &site, self.tool).await?;
         let Some(stored) = sql::get_now(tx, &id).await? else {
             return Ok(Ok(Redeem::Lost));
         };

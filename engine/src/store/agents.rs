@@ -115,12 +115,24 @@ pub async fn reach_now(
         .await?)
 }
 
-/// Sites with requests that wait of agents which do not reach them any more.
+/// A request that waits and whose caller does not reach its site any more: an agent, or a person with their own client.
+macro_rules! unreachable {
+    ($request:literal) => {
+        concat!(
+            $request, ".status in ('pending', 'approved') and (
+                ", $request, ".caller_kind = 'agent' and not exists (", reach!("1"), "and a.id = ", $request, ".caller_id and s.site_id = ", $request, ".site_id)
+                or ", $request, ".caller_kind = 'person' and not exists (select 1 from people p where p.id = ", $request, ".caller_id and p.disabled_at is null
+                    and (p.workspace_owner = 1 or exists (select 1 from memberships m where m.person_id = p.id and m.site_id = ", $request, ".site_id))))"
+        )
+    };
+}
+
+/// Sites with requests that wait of callers who do not reach them any more.
 pub async fn sites_with_unreachable(pool: &AnyPool) -> Result<Vec<(String,)>, StoreError> {
     let sql = concat!(
-        "select distinct r.site_id from approvals r where r.status in ('pending', 'approved') and r.caller_kind = 'agent' and not exists (",
-        reach!("1"),
-        "and a.id = r.caller_id and s.site_id = r.site_id) order by r.site_id"
+        "select distinct r.site_id from approvals r where ",
+        unreachable!("r"),
+        " order by r.site_id"
     );
     Ok(sqlx::query_as(sql).fetch_all(pool).await?)
 }
@@ -133,9 +145,9 @@ pub async fn void_unreachable(
 ) -> Result<Vec<(String,)>, StoreError> {
     let sql = concat!(
         "update approvals set status = 'voided', changed_at = $1, void_cause = 'access_lost'
-         where site_id = $2 and status in ('pending', 'approved') and caller_kind = 'agent' and expires_at > $1 and not exists (",
-        reach!("1"),
-        "and a.id = approvals.caller_id and s.site_id = approvals.site_id) returning id"
+         where site_id = $2 and expires_at > $1 and ",
+        unreachable!("approvals"),
+        " returning id"
     );
     Ok(sqlx::query_as(sql)
         .bind(now.ms())
@@ -145,13 +157,8 @@ pub async fn void_unreachable(
 }
 
 /// Whether the key that a call came with is still as good as [`holder`] wants it, and holds it, its agent and its owner as they
-/// are; a caller without a key has none to lose.
-pub async fn key_is_good(
-    tx: &mut Tx,
-    key: Option<&str>,
-    now: Timestamp,
-) -> Result<bool, StoreError> {
-    let Some(key) = key else { return Ok(true) };
+/// are.
+pub async fn key_is_good(tx: &mut Tx, key: &str, now: Timestamp) -> Result<bool, StoreError> {
     let sql = held!(tx, "select k.id from agent_keys k join agents a on a.id = k.agent_id join people p on p.id = a.owner_id
         where k.id = $1 and k.revoked_at is null and (k.expires_at is null or k.expires_at > $2) and a.disabled_at is null and p.disabled_at is null
           and not exists (select 1 from people maker where maker.id = k.made_by and maker.disabled_at is not null)", of "k, a, p");

@@ -87,13 +87,28 @@ pub async fn open_for(
     Ok(row)
 }
 
-/// Takes the caller's row for the count of what it has pending; sites are locked before agents, always.
+/// Takes the agent's row; sites are locked before agents, always.
 pub async fn lock_agent(tx: &mut Tx, agent: &str) -> Result<(), StoreError> {
     sqlx::query("update agents set name = name where id = $1")
         .bind(agent)
         .execute(tx.sql())
         .await?;
     Ok(())
+}
+
+/// Takes the caller's row for the count of what it has pending, before anything only holds it: two requests of one caller on
+/// two sites would wait for each other.
+pub async fn lock_caller(tx: &mut Tx, caller: CallerKey<'_>) -> Result<(), StoreError> {
+    match caller.kind {
+        CallerKind::Agent => lock_agent(tx, caller.id).await,
+        CallerKind::Person => {
+            sqlx::query("update people set name = name where id = $1")
+                .bind(caller.id)
+                .execute(tx.sql())
+                .await?;
+            Ok(())
+        }
+    }
 }
 
 pub async fn pending_of_caller(

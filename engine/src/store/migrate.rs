@@ -54,6 +54,7 @@ const STEPS: &[Step] = &[
     step!(9 "0009_access"),
     step!(10 "0010_history"),
     step!(11 "0011_made_by"),
+    step!(12 "0012_personal_keys"),
 ];
 
 /// Brings the schema up to date; refuses a database that a newer binary wrote, before touching it.

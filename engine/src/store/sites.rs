@@ -113,6 +113,22 @@ pub async fn of_person(pool: &AnyPool, person: &PersonId) -> Result<Vec<SiteRow>
         .await?)
 }
 
+/// The same for a person's own client: a workspace owner reaches every site.
+pub async fn of_persons_client(
+    pool: &AnyPool,
+    person: &PersonId,
+) -> Result<Vec<SiteRow>, StoreError> {
+    let sql = columns!(
+        "select",
+        "from sites where deleted_at is null and exists (select 1 from people p where p.id = $1 and p.disabled_at is null
+            and (p.workspace_owner = 1 or exists (select 1 from memberships m where m.person_id = p.id and m.site_id = sites.id))) order by title, id"
+    );
+    Ok(sqlx::query_as(sql)
+        .bind(person.as_str())
+        .fetch_all(pool)
+        .await?)
+}
+
 pub async fn of_agent(pool: &AnyPool, agent: &str) -> Result<Vec<SiteRow>, StoreError> {
     let sql = columns!(
         "select",
@@ -229,6 +245,25 @@ pub async fn role(
     let row = sqlx::query("select role from memberships where site_id = $1 and person_id = $2")
         .bind(site)
         .bind(person.as_str())
+        .fetch_optional(pool)
+        .await?;
+    row.map(|row| row.try_get(0))
+        .transpose()
+        .map_err(Into::into)
+}
+
+/// The role of somebody who is known by their id alone; `None` also where the account is disabled.
+pub async fn persons_role(
+    pool: &AnyPool,
+    site: &SiteId,
+    person: &PersonId,
+) -> Result<Option<String>, StoreError> {
+    let sql = "select case when p.workspace_owner = 1 then 'owner' else m.role end from people p
+        left join memberships m on m.person_id = p.id and m.site_id = $2
+        where p.id = $1 and p.disabled_at is null and (p.workspace_owner = 1 or m.role is not null)";
+    let row = sqlx::query(sql)
+        .bind(person.as_str())
+        .bind(site.as_str())
         .fetch_optional(pool)
         .await?;
     row.map(|row| row.try_get(0))

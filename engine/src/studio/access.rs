@@ -2,9 +2,7 @@
 
 use super::site_of;
 use crate::{
-    Engine,
-    agents::shown_prefix,
-    members,
+    Engine, keys, members,
     people::{self, Person},
     policies,
     store::{
@@ -171,7 +169,7 @@ async fn row_for(
 
 fn key(row: agents_sql::KeyRow) -> KeyRow {
     KeyRow {
-        prefix: shown_prefix(&row.id),
+        prefix: keys::Kind::Agent.shown(&row.id),
         id: KeyId::new(row.id),
         created_at: Timestamp(row.created_at),
         expires_at: row.expires_at.map(Timestamp),

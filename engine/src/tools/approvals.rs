@@ -1,7 +1,7 @@
 //! `approvals-get`, `approvals-resume`, `approvals-cancel`: the caller's own waiting calls. None of them decides anything.
 
 use super::{Describe, ReadTool};
-use crate::{Engine, agents::Caller, approvals, gate};
+use crate::{Engine, approvals, callers::Caller, gate};
 use async_trait::async_trait;
 use cloudhal_domain::{answer::Answer, code::Refusal, id::ApprovalId, limits, tool::Annotations};
 use schemars::JsonSchema;

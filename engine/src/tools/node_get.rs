@@ -1,7 +1,7 @@
 //! `node-get`: one node with its content.
 
 use super::{Describe, ReadTool, node_list::Node};
-use crate::{Engine, agents::Caller, changes::path_of, store::nodes as sql};
+use crate::{Engine, callers::Caller, changes::path_of, store::nodes as sql};
 use async_trait::async_trait;
 use cloudhal_domain::{
     code::Refusal,

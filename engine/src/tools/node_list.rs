@@ -1,7 +1,7 @@
 //! `node-list`: the draft's nodes, a page at a time.
 
 use super::{Describe, ReadTool, clamp_limit};
-use crate::{Engine, agents::Caller, changes::path_of, store::nodes as sql};
+use crate::{Engine, callers::Caller, changes::path_of, store::nodes as sql};
 use async_trait::async_trait;
 use cloudhal_domain::{
     code::Refusal,

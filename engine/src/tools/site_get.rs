@@ -1,7 +1,7 @@
 //! `site-get`: one site.
 
 use super::{Describe, ReadTool, site_list::Site};
-use crate::{Engine, agents::Caller};
+use crate::{Engine, callers::Caller};
 use async_trait::async_trait;
 use cloudhal_domain::{code::Refusal, id::SiteId, tool::Annotations};
 use schemars::JsonSchema;

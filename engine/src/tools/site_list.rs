@@ -1,7 +1,7 @@
 //! `site-list`: the sites this caller works on.
 
 use super::{Describe, ReadTool};
-use crate::{Engine, agents::Caller, store::sites as sql};
+use crate::{Engine, callers::Caller, store::sites as sql};
 use async_trait::async_trait;
 use cloudhal_domain::{code::Refusal, tool::Annotations};
 use schemars::JsonSchema;
@@ -60,7 +60,7 @@ impl Describe for SiteList {
 #[async_trait]
 impl ReadTool for SiteList {
     async fn run(engine: &Engine, caller: &Caller, _: Args) -> Result<Value, Refusal> {
-        let rows = sql::of_agent(engine.store().read(), caller.id()).await?;
+        let rows = caller.sites(engine).await?;
         Ok(json!(Output {
             items: rows.into_iter().map(|row| Site::new(engine, row)).collect()
         }))

@@ -1,7 +1,7 @@
 //! `version-compare`: what differs between two versions of a site, or between one and the draft.
 
 use super::{Describe, ReadTool, card_site};
-use crate::{Engine, agents::Caller, changes, store::versions as sql};
+use crate::{Engine, callers::Caller, changes, store::versions as sql};
 use async_trait::async_trait;
 use cloudhal_domain::{card::NodeChange, code::Refusal, id::SiteId, tool::Annotations};
 use schemars::JsonSchema;

@@ -1,7 +1,7 @@
 //! `version-list`: published states of a site, newest first.
 
 use super::{Describe, ReadTool, clamp_limit};
-use crate::{Engine, agents::Caller, store::versions as sql};
+use crate::{Engine, callers::Caller, store::versions as sql};
 use async_trait::async_trait;
 use cloudhal_domain::{code::Refusal, id::SiteId, time::Timestamp, tool::Annotations};
 use schemars::JsonSchema;

@@ -14,6 +14,7 @@ mod story;
 mod access;
 mod extra_gates;
 mod order;
+mod own_client;
 mod policy;
 
 mod deciding;

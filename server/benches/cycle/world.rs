@@ -114,7 +114,7 @@ pub async fn site_of(engine: &Engine, slug: &str, pages: usize) -> SiteId {
     site
 }
 
-pub async fn first_node(engine: &Engine, caller: &agents::Caller, site: &SiteId) -> String {
+pub async fn first_node(engine: &Engine, caller: &callers::Caller, site: &SiteId) -> String {
     let answer = engine
         .call(
             caller,

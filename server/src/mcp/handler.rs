@@ -7,7 +7,7 @@ use cloudhal_domain::{
     code::{Code, Refusal},
     tool::Effect,
 };
-use cloudhal_engine::{Engine, agents::Caller, gate::CallRequest, tools::Tool};
+use cloudhal_engine::{Engine, callers::Caller, gate::CallRequest, tools::Tool};
 use rmcp::{
     RoleServer, ServerHandler,
     model::{

@@ -21,14 +21,14 @@ use serde_json::{Value, json};
 /// An agent whose key was verified once.
 #[derive(Clone)]
 pub struct Caller {
-    caller: agents::Caller,
+    caller: callers::Caller,
     pub key: AgentKey,
 }
 
 impl Caller {
     pub async fn of(engine: &Engine, key: &AgentKey) -> Result<Self> {
         Ok(Self {
-            caller: agents::verify_key(engine, &key.key, Surface::Http).await?,
+            caller: callers::verify_key(engine, &key.key, Surface::Http).await?,
             key: key.clone(),
         })
     }

@@ -1,7 +1,8 @@
 //! Who acts: an agent with its key, a person in a session. Each goes in as a door would let it in.
 
 use super::{
-    Answer, ApprovalId, ApprovalRecord, Code, Engine, PUBLIC_URL, Refusal, Surface, Value,
+    Answer, ApprovalId, ApprovalRecord, Code, Engine, OwnClient, PUBLIC_URL, Refusal, Surface,
+    Value,
 };
 use cloudhal_domain::{
     answer::Pending,
@@ -12,9 +13,9 @@ use cloudhal_domain::{
     view::Account,
 };
 use cloudhal_engine::{
-    agents::{self, Caller},
-    approvals,
+    agents, approvals,
     authority::{Decider, Steward},
+    callers::{self, Caller},
     direct,
     gate::CallRequest,
     members,
@@ -66,7 +67,7 @@ impl AgentClient {
     }
 
     pub async fn verified(&self) -> Result<Caller, Refusal> {
-        agents::verify_key(&self.engine, &self.key, self.surface).await
+        callers::verify_key(&self.engine, &self.key, self.surface).await
     }
 
     pub async fn call(&self, tool: &str, arguments: Value) -> Answer {
@@ -114,6 +115,13 @@ impl PersonClient {
 
     pub fn person(&self) -> &Person {
         &self.person
+    }
+
+    /// A client of this person's own, with a key from a session.
+    pub async fn own_client(&self, name: &str) -> OwnClient {
+        OwnClient::made(&self.engine, &self.person, name)
+            .await
+            .unwrap()
     }
 
     /// The same person at another node.

@@ -2,10 +2,12 @@
 
 mod clients;
 mod database;
+mod own_client;
 mod scene;
 
 pub use clients::{AgentClient, Expect, PersonClient, own_page, refused};
 pub use database::{Database, Kind};
+pub use own_client::OwnClient;
 pub use scene::Scene;
 
 use cloudhal_domain::time::Timestamp;
