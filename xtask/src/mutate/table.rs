@@ -27,7 +27,7 @@ const SITES_STORE: &str = "engine/src/store/sites.rs";
 const WRITER: &str = "engine/src/store/writer.rs";
 const REDEEMING: &str = "engine/src/approvals/redeeming.rs";
 const DECIDING: &str = "engine/src/approvals/deciding.rs";
-const AGENTS: &str = "engine/src/agents.rs";
+const CALLERS: &str = "engine/src/callers.rs";
 const KEEPING: &str = "engine/src/agents/keeping.rs";
 const APPROVALS: &str = "engine/src/approvals.rs";
 const SIGNING: &str = "engine/src/signing.rs";
@@ -169,12 +169,12 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     // What is asked again under the lock.
     mutation!(
-        "key-recheck", "the key is not asked for again under the lock", AGENTS,
+        "key-recheck", "the key is not asked for again under the lock", CALLERS,
         "if !sql::key_is_good(" => "if false && !sql::key_is_good(",
         &["redeeming::a_revoked_key_does_not_redeem", "redeeming::an_expired_key_does_not_redeem"], ""
     ),
     mutation!(
-        "scope-recheck", "the agent's scope is not asked for again under the lock", AGENTS,
+        "scope-recheck", "the agent's scope is not asked for again under the lock", CALLERS,
         "if reach.may_call == 0 {" => "if false {",
         &["order::the_scope_is_asked_again_when_it_runs", "redeeming::a_disabled_agent_or_owner_does_not_redeem"], ""
     ),
@@ -185,13 +185,28 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation!(
         "draft-rights", "a change of the draft does not ask again under the lock", GATE,
-        "agents::expect_may_call(tx, &caller, &locked, tool).await?;" => "",
+        "callers::expect_may_call(tx, &caller, &locked, tool).await?;" => "",
         &["redeeming::a_key_that_ended_since_the_door_looked_changes_nothing"], ""
     ),
     mutation!(
         "request-rights", "a request does not ask again under the lock", APPROVALS,
-        "agents::expect_may_call(tx, &self.caller, &site, self.tool).await?;" => "",
+        "callers::expect_may_call(tx, &self.caller, &site, self.tool).await?;" => "",
         &["redeeming::a_key_that_ended_since_the_door_looked_changes_nothing"], ""
+    ),
+    mutation!(
+        "client-anybodys", "a person's client answers for requests that are not its own", DECIDING,
+        "            && approval.surface == door;\n        match own {" => "            && approval.surface == door;\n        match own || !own {",
+        &["own_client::a_client_answers_for_its_own_request_alone"], ""
+    ),
+    mutation!(
+        "client-key", "a client whose session ended meanwhile answers for its person", DECIDING,
+        "&& !personal_sql::key_is_good(tx, key, now).await?" => "&& false && !personal_sql::key_is_good(tx, key, now).await?",
+        &["own_client::c37_a_client_answers_only_where_the_site_lets_it"], ""
+    ),
+    mutation!(
+        "client-not-studio", "a client answers where the site decides in the Studio alone", DECIDING,
+        "if measured.rule.studio_only && " => "if false && measured.rule.studio_only && ",
+        &["own_client::c37_a_client_answers_only_where_the_site_lets_it"], ""
     ),
     mutation!(
         "another-time", "a changed tool or a restore is not looked for", REDEEMING,
