@@ -1,8 +1,11 @@
-//! One record's life: request and wait here, then [`decide`] and [`redeem`] in files of their own, or cancel.
+//! One record's life: request and wait here, then [`decide`] and [`redeem`] in files of their own, or cancel. What a person's own
+//! client may ask them stands in `asking`.
 
+mod asking;
 mod deciding;
 mod redeeming;
 
+pub use asking::{ClientQuestion, Put, answer_in_client, client_question};
 pub use deciding::decide;
 pub(crate) use redeeming::run_effect;
 pub use redeeming::{Redeem, redeem};
@@ -20,7 +23,6 @@ use crate::{
     store::{
         Fail, Tx,
         approvals::{self as sql, CallKey, CallerKey, NewApproval, Stored},
-        sites as sites_sql,
     },
     tools::{Gatable, Tool},
 };
@@ -28,13 +30,12 @@ use cloudhal_domain::{
     answer::{Answer, Pending},
     approval::{Approval, ApprovalRecord, State, Status, VoidCause, closed_answer},
     canonical,
-    card::{Card, seen_digest},
+    card::seen_digest,
     code::{Code, Refusal},
     digest::{self, Digest},
     id::{ApprovalId, SiteId},
     limits,
     odd::{self, Segment},
-    role::Role,
     time::Timestamp,
     tool::Surface,
 };
@@ -332,48 +333,6 @@ pub async fn of_caller(
     stored
         .filter(|s| s.approval.caller_kind == caller.kind() && s.approval.caller_id == caller.id() && s.approval.surface == caller.surface())
         .ok_or_else(|| Refusal::new(Code::ApprovalNotFound, "There is no such approval for this caller. Nothing was done. To ask, make the call without approvalId."))
-}
-
-/// What a person's own client may put to them about a request of theirs that waits.
-#[derive(Clone, Debug)]
-pub struct ClientQuestion {
-    pub site: SiteId,
-    pub card: Card,
-    pub seen_digest: Digest,
-    pub url: String,
-}
-
-/// `None` where only the Studio decides: for agents, on a site or tool that wants it so, and where this person's own approval
-/// would not count.
-pub async fn client_question(
-    engine: &Engine,
-    caller: &Caller,
-    id: &ApprovalId,
-) -> Result<Option<ClientQuestion>, Refusal> {
-    let Some(decider) = Decider::in_own_client(caller) else {
-        return Ok(None);
-    };
-    let stored = of_caller(engine, caller, id).await?;
-    let approval = stored.approval;
-    if approval.standing(engine.now()) != Status::Pending {
-        return Ok(None);
-    }
-    let role =
-        sites_sql::persons_role(engine.store().read(), &approval.site, decider.person()).await?;
-    let role = role.as_deref().and_then(Role::from_text);
-    let mut db = engine.store().reader().await?;
-    let policy = policies::of_site(&mut db, approval.site.as_str()).await?;
-    let measured = Measured::of(&mut db, &policy, &approval).await?;
-    let asked = role.is_some_and(Role::may_decide)
-        && !measured.rule.studio_only
-        && measured.counts(decider.person())
-        && approval.decisions.is_empty();
-    Ok(asked.then(|| ClientQuestion {
-        url: engine.approval_url(id),
-        site: approval.site,
-        card: approval.card,
-        seen_digest: approval.seen_digest,
-    }))
 }
 
 /// Reads one's own record, waiting up to `wait` for it to leave pending. Writes nothing (DESIGN §4, rule 8).

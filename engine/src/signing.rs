@@ -69,6 +69,25 @@ pub(crate) async fn all_genuine(
     Ok(any)
 }
 
+/// Whether a node of ours signed this message.
+pub(crate) async fn verifies(
+    engine: &Engine,
+    message: &str,
+    signed: &str,
+) -> Result<bool, StoreError> {
+    let id = signer_of(signed);
+    let ours = engine.secret().public_key();
+    if ours.id() == id {
+        return Ok(ours.verifies(message, signed));
+    }
+    if id.contains('\0') {
+        return Ok(false);
+    }
+    let text = sql::get(engine.store().read(), id).await?;
+    let key = text.as_deref().and_then(PublicKey::from_text);
+    Ok(key.is_some_and(|key| key.id() == id && key.verifies(message, signed)))
+}
+
 /// Our own key comes from our own secret, never from the table.
 async fn public_key(tx: &mut Tx, engine: &Engine, id: &str) -> Result<Option<PublicKey>, Fail> {
     let ours = engine.secret().public_key();

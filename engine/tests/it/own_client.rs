@@ -3,7 +3,11 @@
 
 use crate::support::*;
 use cloudhal_domain::{approval::Verdict, id::KeyId};
-use cloudhal_engine::{authority::Decider, people, personal_keys};
+use cloudhal_engine::{
+    approvals::{self, Put},
+    authority::Decider,
+    people, personal_keys,
+};
 use secrecy::SecretString;
 
 on_both! {
@@ -15,6 +19,7 @@ on_both! {
     c37_an_answer_in_the_client_is_journaled_as_such,
     c37_a_client_answers_only_where_the_site_lets_it,
     a_client_answers_for_its_own_request_alone,
+    c05_an_answer_to_a_question_that_was_never_asked_decides_nothing,
     a_person_who_leaves_takes_their_own_requests_along,
     requests_on_two_sites_do_not_wait_for_each_other,
 }
@@ -221,21 +226,15 @@ async fn c37_an_answer_in_the_client_is_journaled_as_such(world: World) {
             .await
             .pending()
             .approval_id;
-        let question = client.question(&id).await.unwrap();
         let seen = scene.ada.look(&id).await.unwrap();
-        assert_eq!(question.seen_digest, seen.seen_digest);
+        assert_eq!(client.question(&id).await.unwrap().card, seen.card);
         let caller = client.caller().await.unwrap();
         let stale = client
             .answer(&caller, &seen, Verdict::Approve, "sha256:00")
             .await;
         refused(stale, Code::StaleView);
         let record = client
-            .answer(
-                &caller,
-                &seen,
-                Verdict::Approve,
-                question.seen_digest.as_str(),
-            )
+            .answer(&caller, &seen, Verdict::Approve, seen.seen_digest.as_str())
             .await
             .unwrap();
         assert_eq!(record.status, Status::Approved);
@@ -369,6 +368,70 @@ async fn a_client_answers_for_its_own_request_alone(world: World) {
         refused(answered, Code::NotFound);
         assert_eq!(scene.stored_status(id).await, "pending");
     }
+}
+
+async fn c05_an_answer_to_a_question_that_was_never_asked_decides_nothing(world: World) {
+    let scene = world.scene().await;
+    let laptop = scene.ada.own_client("laptop").await;
+    let phone = scene.ada.own_client("phone").await;
+    let bea = world.member("bea", &scene.site, Role::Approver).await;
+    let beas = bea.own_client("laptop").await;
+    let (here, second) = (laptop.here(), world.second_engine().await);
+    let id = laptop
+        .call("publish", scene.publish_args())
+        .await
+        .pending()
+        .approval_id;
+    let question = laptop.question(&id).await.unwrap();
+    let (proof, half) = (question.proof.as_str(), question.proof.len() / 2);
+    let foreign = cloudhal_engine::secret::Secret::random().sign("yes");
+    let tried = async |client: &OwnClient, proof: &str, put: Put, engine: &Engine| {
+        let caller = client.caller().await.unwrap();
+        approvals::answer_in_client(engine, &caller, proof, put, Verdict::Approve, None).await
+    };
+    let ours = world.engine();
+    for (client, proof, put) in [
+        (&laptop, "", Put::Form),
+        (&laptop, id.as_str(), Put::Form),
+        (&laptop, &format!("{id}."), Put::Form),
+        (&laptop, &format!("{id}.\0.\0"), Put::Form),
+        (&laptop, &format!("{id}.{foreign}"), Put::Form),
+        (&laptop, &proof[..half], Put::Form),
+        (&laptop, proof, Put::Token),
+        (&here, proof, Put::Form),
+        (&beas, proof, Put::Form),
+    ] {
+        refused(tried(client, proof, put, ours).await, Code::StaleView);
+        assert_eq!(scene.stored_status(&id).await, "pending", "{proof}");
+    }
+    // The person is the caller, whichever client and whichever node they answer by; and they answer once.
+    tried(&phone, proof, Put::Form, &second).await.unwrap();
+    refused(
+        tried(&laptop, proof, Put::Form, ours).await,
+        Code::AlreadyDecided,
+    );
+    laptop
+        .call_with(&id, "publish", scene.publish_args())
+        .await
+        .ok();
+    refused(
+        tried(&laptop, proof, Put::Form, ours).await,
+        Code::AlreadyDecided,
+    );
+    assert_eq!(scene.versions().await, 1);
+    // What was asked of another state is not answered for this one.
+    scene.edit("Something else.").await;
+    let old = laptop
+        .call("publish", scene.publish_args())
+        .await
+        .pending()
+        .approval_id;
+    let proof = laptop.question(&old).await.unwrap().proof;
+    scene.edit("Something else again.").await;
+    refused(
+        tried(&laptop, &proof, Put::Form, ours).await,
+        Code::ApprovalVoided,
+    );
 }
 
 async fn a_person_who_leaves_takes_their_own_requests_along(world: World) {

@@ -602,7 +602,10 @@ async fn what_comes_in_carries_its_caller_and_no_credential() {
     };
     assert!(!admitted.headers().contains_key("authorization"));
     assert!(!admitted.headers().contains_key("cookie"));
-    let caller = admitted.extensions().get::<callers::Caller>().unwrap();
+    let caller = admitted
+        .extensions()
+        .get::<cloudhal_engine::callers::Caller>()
+        .unwrap();
     assert_eq!(caller.name(), "copy-editor");
     let body = to_bytes(admitted.into_body(), usize::MAX).await.unwrap();
     let seen: Value = serde_json::from_slice(&body).unwrap();

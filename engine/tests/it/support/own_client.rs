@@ -5,7 +5,7 @@ use super::{
 };
 use cloudhal_domain::approval::Verdict;
 use cloudhal_engine::{
-    approvals::{self, ClientQuestion},
+    approvals::{self, ClientQuestion, Put},
     authority::Decider,
     callers::{self, Caller},
     gate::CallRequest,
@@ -85,7 +85,7 @@ impl OwnClient {
     /// What this client may ask its person.
     pub async fn question(&self, id: &ApprovalId) -> Option<ClientQuestion> {
         let caller = self.caller().await.unwrap();
-        approvals::client_question(&self.engine, &caller, id)
+        approvals::client_question(&self.engine, &caller, id, Put::Form)
             .await
             .unwrap()
     }
