@@ -28,6 +28,9 @@ pub struct Pending {
     /// The canonical arguments, since a client may have let its user edit them.
     pub arguments: Value,
     pub message: String,
+    /// Only over standard input and output, where the operator of the machine allows it: the call runs when it is repeated with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_token: Option<String>,
 }
 
 impl Answer {

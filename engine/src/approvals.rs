@@ -5,20 +5,18 @@ mod asking;
 mod deciding;
 mod redeeming;
 
-pub use asking::{ClientQuestion, Put, answer_in_client, client_question};
+pub use asking::{ClientQuestion, Put, answer_in_client, asked, client_question};
 pub use deciding::decide;
 pub(crate) use redeeming::run_effect;
 pub use redeeming::{Redeem, redeem};
 
 use crate::{
     Engine,
-    authority::Decider,
     callers::{self, Caller},
     changes,
     clock::fresh_id,
     journal::{self, Entry},
-    people,
-    policies::{self, Measured},
+    people, policies,
     sites::{self, LockedSite, announce},
     store::{
         Fail, Tx,
@@ -297,6 +295,7 @@ fn waiting(
         args_hash,
         state_hash: Digest::from_text(state_hash),
         arguments,
+        confirm_token: None,
     }))
 }
 

@@ -3,6 +3,7 @@
 use crate::{
     Server,
     config::{Config, Flags},
+    mcp,
 };
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Parser, Subcommand};
@@ -39,6 +40,17 @@ enum Command {
         /// On a fresh database: fill it with a demo site, one person and one agent, and print how to begin
         #[arg(long)]
         demo: bool,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// MCP over standard input and output, for a client on your own machine; the server may run or not
+    Mcp {
+        /// E-mail address of the person it works for [default: the only owner of the workspace]
+        #[arg(long, value_name = "EMAIL")]
+        person: Option<String>,
+        /// Let a program say yes in place of the person: a waiting answer carries a token, and the call that repeats it runs
+        #[arg(long)]
+        allow_confirm_token: bool,
         #[command(flatten)]
         flags: Flags,
     },
@@ -211,6 +223,11 @@ impl Cloudhal {
         }
         match self.command.context("see `cloudhal --help`")? {
             Command::Serve { demo, flags } => serve(Config::load(flags)?, demo).await,
+            Command::Mcp {
+                person,
+                allow_confirm_token,
+                flags,
+            } => mcp_here(Config::load(flags)?, person, allow_confirm_token).await,
             Command::Person { command, flags } => person(&open(flags).await?, command).await,
             Command::Site { command, flags } => site(&open(flags).await?, command).await,
             Command::Agent { command, flags } => agent(&open(flags).await?, command).await,
@@ -225,7 +242,10 @@ impl Cloudhal {
 }
 
 async fn open(flags: Flags) -> Result<Engine> {
-    let config = Config::load(flags)?;
+    open_config(&Config::load(flags)?).await
+}
+
+async fn open_config(config: &Config) -> Result<Engine> {
     let settings = Settings {
         live_url: config.live_url.clone(),
         approval_ttl: config.approval_ttl,
@@ -273,6 +293,39 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
         }
     }
     server.serve(listener, stop).await
+}
+
+/// Standard output belongs to the protocol; what there is to say goes to the log.
+async fn mcp_here(config: Config, email: Option<String>, confirm_tokens: bool) -> Result<()> {
+    start_log(&config.log);
+    let engine = open_config(&config).await?;
+    let person = match email {
+        Some(email) => somebody(&engine, "--person", &email).await?,
+        None => only_owner(&engine).await?,
+    };
+    let stop = asked_to_stop()?;
+    let beside = tokio::spawn(background::run(engine.clone()));
+    tokio::select! {
+        served = mcp::here(engine, &person, confirm_tokens) => served.context("standard input and output")?,
+        () = stop => {}
+    }
+    beside.abort();
+    Ok(())
+}
+
+async fn only_owner(engine: &Engine) -> Result<Person> {
+    let owners = people::workspace_owners(engine).await.map_err(refused)?;
+    match owners.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => {
+            bail!("nobody owns this workspace yet: add yourself with `cloudhal person add --owner`")
+        }
+        several => bail!(
+            "--person: {} people own this workspace; say for whom this is, as {}",
+            several.len(),
+            several[0].email()
+        ),
+    }
 }
 
 /// Each on its own line as `name: value`; flushed, since scripts wait for them.

@@ -1,4 +1,5 @@
-//! The MCP door: `POST /mcp`, for both eras of the protocol. No other module names `rmcp`.
+//! The MCP door: `POST /mcp`, for both eras of the protocol, and the same over standard input and output ([`stdio`]). No other
+//! module names `rmcp`.
 //!
 //! What happens to a request, in this order:
 //!
@@ -14,8 +15,10 @@
 
 mod admission;
 mod catalog;
+mod elicitation;
 mod handler;
 mod message;
+mod stdio;
 mod words;
 
 #[cfg(test)]
@@ -36,6 +39,7 @@ use cloudhal_domain::{
     code::{Code, Refusal},
     limits,
 };
+use cloudhal_engine::{Engine, callers::Caller, people::Person};
 use handler::Handler;
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
@@ -48,7 +52,7 @@ const FINISH: Duration = Duration::from_secs(1);
 
 /// `/mcp` and the document that says how to get in. Must be called inside a runtime: it watches for the server's stop.
 pub fn router(app: App) -> Router {
-    let handler = Handler::new(app.engine.clone());
+    let handler = Handler::over_http(app.engine.clone());
     let service = StreamableHttpService::new(
         move || Ok(handler.clone()),
         Arc::new(NeverSessionManager::default()),
@@ -62,6 +66,12 @@ pub fn router(app: App) -> Router {
         .route(admission::METADATA_PATH_OF_MCP, get(metadata))
         .with_state(app)
         .merge(door)
+}
+
+/// MCP over standard input and output, for the person at whose machine this runs. Returns when the input has ended.
+pub async fn here(engine: Engine, person: &Person, confirm_tokens: bool) -> std::io::Result<()> {
+    let handler = Handler::here(engine, Caller::here(person), confirm_tokens);
+    stdio::serve(handler, tokio::io::stdin(), tokio::io::stdout()).await
 }
 
 /// Host and Origin are checked before, in `routes` and [`admission`]; `rmcp` checks again, so that neither alone has to be right.

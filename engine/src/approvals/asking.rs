@@ -26,6 +26,8 @@ use cloudhal_domain::{
 pub enum Put {
     /// As a form in the client.
     Form,
+    /// As a link to the Studio, where they decide; the client only says that it was opened.
+    Link,
     /// As a token that the client repeats its call with, where the operator of the machine allowed that.
     Token,
 }
@@ -34,6 +36,7 @@ impl Put {
     fn as_str(self) -> &'static str {
         match self {
             Self::Form => "form",
+            Self::Link => "link",
             Self::Token => "token",
         }
     }
@@ -48,8 +51,8 @@ pub struct ClientQuestion {
     pub proof: String,
 }
 
-/// `None` where only the Studio decides: for agents, on a site or tool that wants it so, and where this person's approval would
-/// not count.
+/// `None` for agents. A form or a token also is for nobody where the Studio alone decides: on a site or tool that wants it so,
+/// and where this person's approval would not count.
 pub async fn client_question(
     engine: &Engine,
     caller: &Caller,
@@ -60,28 +63,38 @@ pub async fn client_question(
         return Ok(None);
     };
     let approval = of_caller(engine, caller, id).await?.approval;
-    if approval.standing(engine.now()) != Status::Pending || !approval.decisions.is_empty() {
+    if approval.standing(engine.now()) != Status::Pending {
         return Ok(None);
     }
-    let role = sites_sql::persons_role(engine.store().read(), &approval.site, decider.person());
-    let role = role.await?.as_deref().and_then(Role::from_text);
-    let mut db = engine.store().reader().await?;
-    let policy = policies::of_site(&mut db, approval.site.as_str()).await?;
-    let measured = Measured::of(&mut db, &policy, &approval).await?;
-    let asked = role.is_some_and(Role::may_decide)
-        && !measured.rule.studio_only
-        && measured.counts(decider.person());
-    Ok(asked.then(|| ClientQuestion {
+    if put != Put::Link && !may_answer(engine, &decider, &approval).await? {
+        return Ok(None);
+    }
+    let signed = engine.secret().sign(&message(caller, &approval, put));
+    Ok(Some(ClientQuestion {
         url: engine.approval_url(id),
-        proof: format!(
-            "{id}.{}",
-            engine.secret().sign(&message(caller, &approval, put))
-        ),
+        proof: format!("{id}.{signed}"),
         card: approval.card,
     }))
 }
 
-/// Takes the person's answer to a [`client_question`]; what it is bound to has to be as it was asked.
+/// Whether the client may bring an answer back. Deciding asks all of it again, under the site's lock.
+async fn may_answer(
+    engine: &Engine,
+    decider: &Decider,
+    approval: &Approval,
+) -> Result<bool, Refusal> {
+    let role = sites_sql::persons_role(engine.store().read(), &approval.site, decider.person());
+    let role = role.await?.as_deref().and_then(Role::from_text);
+    let mut db = engine.store().reader().await?;
+    let policy = policies::of_site(&mut db, approval.site.as_str()).await?;
+    let measured = Measured::of(&mut db, &policy, approval).await?;
+    Ok(role.is_some_and(Role::may_decide)
+        && !measured.rule.studio_only
+        && measured.counts(decider.person())
+        && approval.decisions.is_empty())
+}
+
+/// Takes the person's answer to a form or a token; what it is bound to has to be as it was asked.
 pub async fn answer_in_client(
     engine: &Engine,
     caller: &Caller,
@@ -90,21 +103,31 @@ pub async fn answer_in_client(
     verdict: Verdict,
     reason: Option<String>,
 ) -> Result<ApprovalRecord, Refusal> {
-    let decider = Decider::in_own_client(caller).ok_or_else(never_asked)?;
+    let approval = asked(engine, caller, proof, put).await?;
+    let decider = Decider::in_own_client(caller).filter(|_| put != Put::Link);
+    let decider = decider.ok_or_else(never_asked)?;
+    let (site, id, seen) = (&approval.site, &approval.id, &approval.seen_digest);
+    decide(engine, &decider, site, id, verdict, seen.as_str(), reason).await
+}
+
+/// The caller's own request that a proof was given for.
+pub async fn asked(
+    engine: &Engine,
+    caller: &Caller,
+    proof: &str,
+    put: Put,
+) -> Result<Approval, Refusal> {
     let (id, signed) = proof.split_once('.').ok_or_else(never_asked)?;
-    let id = ApprovalId::new(id);
-    let approval = of_caller(engine, caller, &id)
-        .await
-        .map_err(|refusal| match refusal.code {
-            Code::ApprovalNotFound => never_asked(),
-            _ => refusal,
-        })?;
-    let approval = approval.approval;
-    if !signing::verifies(engine, &message(caller, &approval, put), signed).await? {
-        return Err(never_asked());
+    let stored = of_caller(engine, caller, &ApprovalId::new(id)).await;
+    let approval = match stored {
+        Ok(stored) => stored.approval,
+        Err(refusal) if refusal.code == Code::ApprovalNotFound => return Err(never_asked()),
+        Err(refusal) => return Err(refusal),
+    };
+    match signing::verifies(engine, &message(caller, &approval, put), signed).await? {
+        true => Ok(approval),
+        false => Err(never_asked()),
     }
-    let seen = approval.seen_digest.as_str();
-    decide(engine, &decider, &approval.site, &id, verdict, seen, reason).await
 }
 
 fn message(caller: &Caller, approval: &Approval, put: Put) -> String {

@@ -402,7 +402,7 @@ async fn edits() {
         )
         .await
         .expect("an agent");
-        let caller = callers::verify_key(&engine, &key, Surface::Http)
+        let caller = cloudhal_engine::callers::verify_key(&engine, &key, Surface::Http)
             .await
             .expect("its key");
         let node = first_node(&engine, &caller, &site).await;

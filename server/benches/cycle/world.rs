@@ -114,7 +114,11 @@ pub async fn site_of(engine: &Engine, slug: &str, pages: usize) -> SiteId {
     site
 }
 
-pub async fn first_node(engine: &Engine, caller: &callers::Caller, site: &SiteId) -> String {
+pub async fn first_node(
+    engine: &Engine,
+    caller: &cloudhal_engine::callers::Caller,
+    site: &SiteId,
+) -> String {
     let answer = engine
         .call(
             caller,

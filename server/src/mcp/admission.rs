@@ -1,7 +1,7 @@
 //! Who comes in: a key, then a body that is small enough and means one thing. Host and Origin were checked for all of the
 //! agents' doors, in `routes`.
 
-use super::message::{self, Unreadable};
+use super::message::{self, Answers, Unreadable};
 use crate::{App, agents, body, config::Origins};
 use axum::{
     body::Body,
@@ -41,7 +41,7 @@ pub async fn admit(app: &App, request: Request) -> Result<Request, TurnedAway> {
         .await
         .map_err(|refusal| unknown(app, refusal))?;
     let body = if parts.method == Method::POST {
-        let message = message::read(&body::whole(body).await?);
+        let message = message::read(&body::whole(body).await?, Answers::Refused);
         Body::from(message.map_err(TurnedAway::Unreadable)?.to_string())
     } else {
         Body::empty()

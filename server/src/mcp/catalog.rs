@@ -6,9 +6,21 @@ use rmcp::model::{JsonObject, Tool as ListedTool, ToolAnnotations};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-pub fn listed(tool: &Tool) -> ListedTool {
+/// The argument that answers for a person at their own machine.
+pub const CONFIRM_TOKEN: &str = "confirmToken";
+
+/// `confirm_tokens` is what the operator of the machine allowed (CONTRACT §5).
+pub fn listed(tool: &Tool, confirm_tokens: bool) -> ListedTool {
     let spec = &tool.spec;
-    let input = object(for_clients(tool.schema_for_agents(true)));
+    let mut input = for_clients(tool.schema_for_agents(true));
+    if confirm_tokens
+        && let Some(properties) = input.get_mut("properties").and_then(Value::as_object_mut)
+        && properties.contains_key("approvalId")
+        && spec.effect != Effect::Approvals
+    {
+        properties.insert(CONFIRM_TOKEN.into(), json!({"type": "string", "description": "The confirmToken from an approval_pending answer, once the person you work for said yes to this very change. The call runs, once."}));
+    }
+    let input = object(input);
     ListedTool::new(spec.mcp_name(), spec.description, input)
         .with_title(spec.title)
         .with_raw_output_schema(object(envelope(tool)))
@@ -76,6 +88,7 @@ fn pending() -> Value {
             "stateHash": {"type": "string"},
             "arguments": {"type": "object", "description": "Repeat exactly these."},
             "message": {"type": "string"},
+            "confirmToken": {"type": "string", "description": "Only over standard input and output, where the operator of the machine allows it."},
         },
         "required": ["status", "approvalId", "url", "expiresAt", "approved", "pollAfterMs", "arguments", "message"],
     })

@@ -24,6 +24,24 @@ enum Kind {
 }
 
 impl Unreadable {
+    /// A line that is larger than any body may be.
+    pub fn too_long() -> Self {
+        Self {
+            kind: Kind::NotJson,
+            message: format!(
+                "payload_too_large: a message is at most {} KiB. Nothing was done.",
+                cloudhal_domain::limits::BODY_BYTES_MAX / 1024
+            ),
+            id: None,
+            fault: None,
+        }
+    }
+
+    /// A message of JSON-RPC that is none of MCP.
+    pub fn of_no_known_shape() -> Self {
+        not_a_message(None, "it has the shape of no message of MCP")
+    }
+
     /// The id is left out where it could not be told, as the protocol asks.
     pub fn to_json(&self) -> Value {
         let (code, faults) = match (self.kind, &self.fault) {
@@ -45,11 +63,18 @@ impl Unreadable {
     }
 }
 
+/// Whether the server asks anything at this door, so that an answer may come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    Taken,
+    Refused,
+}
+
 /// Reads a body strictly (CONTRACT §4, `invalid_arguments`) and checks the envelope; what is inside `params` is `rmcp`'s to read.
-pub fn read(bytes: &[u8]) -> Result<Value, Unreadable> {
+pub fn read(bytes: &[u8], answers: Answers) -> Result<Value, Unreadable> {
     let value = canonical::parse(bytes).map_err(|error| not_one_meaning(error, bytes))?;
     match value {
-        Value::Object(message) => checked(message),
+        Value::Object(message) => checked(message, answers),
         Value::Array(_) => Err(not_a_message(
             None,
             "batches are not taken: send one message in each request",
@@ -95,7 +120,7 @@ fn id_of_refused(bytes: &[u8]) -> Option<Value> {
         .filter(is_id)
 }
 
-fn checked(message: Map<String, Value>) -> Result<Value, Unreadable> {
+fn checked(message: Map<String, Value>, taken: Answers) -> Result<Value, Unreadable> {
     let has = |name: &str| message.contains_key(name);
     let id = message.get("id").filter(|id| is_id(id)).cloned();
     let no = |why: &str| Err(not_a_message(id.clone(), why));
@@ -112,6 +137,7 @@ fn checked(message: Map<String, Value>) -> Result<Value, Unreadable> {
         }
         Some(Value::String(_)) => {}
         Some(_) => return no("`method` must be a string"),
+        None if answers && taken == Answers::Taken => {}
         None if answers => return no("this server asks nothing, so there is nothing to answer"),
         None => return no("`method` is missing"),
     }
@@ -144,7 +170,9 @@ mod tests {
     use super::*;
 
     fn check(body: &str, code: i32, id: Value, words: &str) {
-        let answer = read(body.as_bytes()).unwrap_err().to_json();
+        let answer = read(body.as_bytes(), Answers::Refused)
+            .unwrap_err()
+            .to_json();
         assert_eq!(answer["error"]["code"], code, "{body}");
         assert_eq!(answer["id"], id, "{body}");
         let message = answer["error"]["message"].as_str().unwrap();
@@ -256,7 +284,7 @@ mod tests {
     #[test]
     fn a_message_keeps_its_one_meaning() {
         let body = br#"{"params":{"n":1.0},"method":"x","id":1e0,"jsonrpc":"2.0"}"#;
-        let seen = read(body).unwrap();
+        let seen = read(body, Answers::Refused).unwrap();
         assert_eq!(
             seen,
             json!({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"n": 1}})

@@ -2,10 +2,16 @@
 
 use cloudhal_domain::{
     answer::{Answer, Pending},
+    card::Card,
     code::{Code, Refusal},
+    odd::{self, Segment},
 };
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData};
 use serde_json::json;
+use std::fmt::Write as _;
+
+/// Nodes that a form names; the link shows all of them.
+const LISTED_MAX: usize = 12;
 
 /// In the order in which a model needs it: where to begin, what waits, how to wait, what not to do.
 pub const INSTRUCTIONS: &str = "\
@@ -29,6 +35,58 @@ pub fn result(answer: &Answer) -> CallToolResult {
     };
     result.structured_content = Some(json!(answer));
     result
+}
+
+/// What a person's own client puts to them: the card in a few lines, and where to see all of it.
+pub fn question(card: &Card, url: &str) -> String {
+    let mut text = format!(
+        "Approve this?\n\n{}.\n{}",
+        shown(&card.sentence),
+        shown(&card.consequence)
+    );
+    for fact in &card.facts {
+        let _ = write!(text, "\n{}: {}", shown(&fact.label), shown(&fact.value));
+    }
+    if let Some(changes) = &card.changes {
+        for node in changes.nodes.iter().take(LISTED_MAX) {
+            let _ = write!(
+                text,
+                "\n- {}: {} “{}” at /{} (+{} −{} words)",
+                node.change.in_words(),
+                shown(&node.kind),
+                shown(&node.title),
+                shown(&node.path),
+                node.words_added,
+                node.words_removed
+            );
+        }
+        let listed = changes.nodes.len().min(LISTED_MAX) as i64;
+        if changes.total > listed {
+            let _ = write!(text, "\n- and {} more", changes.total - listed);
+        }
+    }
+    let _ = write!(text, "\n\nEvery word that would change: {url}");
+    text
+}
+
+/// What stands beside the link of a client that can only open one.
+pub fn sent_to_the_studio(card: &Card) -> String {
+    format!(
+        "{}. It waits for you to look and decide in the Studio; opening the link decides nothing.",
+        shown(&card.sentence)
+    )
+}
+
+/// What people and agents wrote, on one line, with invisible and direction-changing characters as their codes.
+fn shown(text: &str) -> String {
+    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let segments = odd::segments(&one_line).into_iter();
+    segments
+        .map(|segment| match segment {
+            Segment::Plain(text) | Segment::Mixed(text) | Segment::Coded(text) => text.to_owned(),
+            Segment::Odd(c) => format!("[{}]", odd::code_point(c)),
+        })
+        .collect()
 }
 
 /// The protocol wants an error of its own for a tool that does not exist, so our code stands in its words and its data.
@@ -68,10 +126,17 @@ fn waiting(pending: &Pending) -> String {
     } else {
         "Once it is approved, call"
     };
-    format!(
+    let mut text = format!(
         "{}\n\napprovalId: {}\nvalid until: {}\n{when} {tool} with: {repeat}",
         pending.message, pending.approval_id, pending.expires_at
-    )
+    );
+    if let Some(token) = &pending.confirm_token {
+        let _ = write!(
+            text,
+            "\nconfirmToken: {token}\nThe operator of this machine allows confirming here: if the person you work for says yes to this very change, repeat the call with confirmToken in place of approvalId. Ask them first."
+        );
+    }
+    text
 }
 
 fn refused(error: &Refusal) -> String {

@@ -1,0 +1,204 @@
+//! `cloudhal mcp`: the same protocol over standard input and output, for the person at whose machine it runs.
+//!
+//! A message is a line. Each is read as a body of `/mcp` is, by [`message`]; what is no message gets an answer and ends nothing
+//! (guide to cases: C66). When the input ends, what was asked is still answered.
+
+use super::{
+    handler::Handler,
+    message::{self, Answers, Unreadable},
+};
+use cloudhal_domain::limits;
+use rmcp::{
+    RoleServer, ServiceExt as _,
+    model::JsonRpcMessage,
+    service::{RxJsonRpcMessage, TxJsonRpcMessage},
+    transport::Transport,
+};
+use std::{io, sync::Arc};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader},
+    sync::{Mutex, mpsc, watch},
+};
+
+/// Lines that wait to be written; a client that reads none of them is not read from either.
+const UNWRITTEN_MAX: usize = 64;
+
+/// Serves until the input ends and every request has its answer.
+pub async fn serve<R, W>(handler: Handler, input: R, output: W) -> io::Result<()>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let (out, lines) = mpsc::channel(UNWRITTEN_MAX);
+    let writing = tokio::spawn(write(lines, output));
+    let wire = Wire {
+        input: Arc::new(Mutex::new(Input::new(input))),
+        out,
+        open: Arc::new(watch::Sender::new(0)),
+        over: Arc::new(watch::Sender::new(false)),
+    };
+    // A client that begins with something else than a beginning is told so, and may begin again.
+    while !*wire.over.borrow() {
+        match handler.clone().serve(wire.clone()).await {
+            Ok(running) => {
+                let _ = running.waiting().await;
+                break;
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the client did not begin as the protocol has it")
+            }
+        }
+    }
+    drop(wire);
+    writing.await.map_err(io::Error::other)?
+}
+
+async fn write<W>(mut lines: mpsc::Receiver<Vec<u8>>, mut output: W) -> io::Result<()>
+where
+    W: AsyncWrite + Unpin,
+{
+    while let Some(mut line) = lines.recv().await {
+        line.push(b'\n');
+        output.write_all(&line).await?;
+        output.flush().await?;
+    }
+    Ok(())
+}
+
+/// Both directions, as `rmcp` wants them.
+struct Wire<R> {
+    input: Arc<Mutex<Input<R>>>,
+    out: mpsc::Sender<Vec<u8>>,
+    /// Requests that have no answer yet.
+    open: Arc<watch::Sender<usize>>,
+    /// The input has ended.
+    over: Arc<watch::Sender<bool>>,
+}
+
+impl<R> Clone for Wire<R> {
+    fn clone(&self) -> Self {
+        Self {
+            input: self.input.clone(),
+            out: self.out.clone(),
+            open: self.open.clone(),
+            over: self.over.clone(),
+        }
+    }
+}
+
+impl<R> Transport<RoleServer> for Wire<R>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let (out, open) = (self.out.clone(), self.open.clone());
+        async move {
+            let answers = matches!(
+                message,
+                JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)
+            );
+            let line = serde_json::to_vec(&message)?;
+            let sent = out.send(line).await;
+            if answers {
+                open.send_modify(|open| *open = open.saturating_sub(1));
+            }
+            sent.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
+        }
+    }
+
+    /// May be dropped at any await: a line half read stays where it is, and an answer is sent in one step.
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            let room = self.out.reserve().await.ok()?;
+            let mut input = self.input.lock().await;
+            let read = match input.line().await {
+                Line::Whole(line) => message::read(&line, Answers::Taken),
+                Line::TooLong => Err(Unreadable::too_long()),
+                Line::Over => {
+                    drop((room, input));
+                    self.over.send_replace(true);
+                    let mut open = self.open.subscribe();
+                    let _ = open.wait_for(|open| *open == 0).await;
+                    return None;
+                }
+            };
+            let message = read.and_then(|value| {
+                serde_json::from_value(value).map_err(|_| Unreadable::of_no_known_shape())
+            });
+            match message {
+                Ok(message) => {
+                    if matches!(message, JsonRpcMessage::Request(_)) {
+                        self.open.send_modify(|open| *open += 1);
+                    }
+                    return Some(message);
+                }
+                Err(unreadable) => room.send(unreadable.to_json().to_string().into_bytes()),
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+enum Line {
+    Whole(Vec<u8>),
+    TooLong,
+    Over,
+}
+
+/// Lines of at most the size of a body.
+struct Input<R> {
+    reader: BufReader<R>,
+    line: Vec<u8>,
+    too_long: bool,
+}
+
+impl<R: AsyncRead + Unpin> Input<R> {
+    fn new(reader: R) -> Self {
+        Self {
+            reader: BufReader::new(reader),
+            line: Vec::new(),
+            too_long: false,
+        }
+    }
+
+    /// The next line that holds anything, without its end. What stands after the last end of line is a line as well.
+    async fn line(&mut self) -> Line {
+        loop {
+            let Ok(some) = self.reader.fill_buf().await else {
+                return Line::Over;
+            };
+            let end = some.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(some.len(), |at| at + 1);
+            if !self.too_long {
+                self.line.extend_from_slice(&some[..taken]);
+            }
+            let (ended, over) = (end.is_some(), some.is_empty());
+            self.reader.consume(taken);
+            if self.line.len() > limits::BODY_BYTES_MAX {
+                self.line = Vec::new();
+                self.too_long = true;
+            }
+            if !ended && !over {
+                continue;
+            }
+            let line = std::mem::take(&mut self.line);
+            if std::mem::take(&mut self.too_long) {
+                return Line::TooLong;
+            }
+            if !line.trim_ascii().is_empty() {
+                return Line::Whole(line.trim_ascii().to_vec());
+            }
+            if over {
+                return Line::Over;
+            }
+        }
+    }
+}
