@@ -16,7 +16,7 @@ use crate::{
 };
 use cloudhal_domain::{
     answer::Answer,
-    approval::{Outcome, Receipt, State, Status, closed_answer},
+    approval::{Approval, Outcome, Receipt, State, Status, closed_answer},
     code::{Code, Refusal},
     digest,
     id::ApprovalId,
@@ -148,7 +148,7 @@ async fn redeem(
     refuse_denied(&stored, engine)?;
     let approval = &stored.approval;
     if !approval.is_of(tool.spec.id, &digest::of_arguments(&arguments)) {
-        return Err(mismatch(&stored));
+        return Err(mismatch(approval));
     }
     if let State::Redeemed { receipt, .. } = &approval.state {
         return stored_result(receipt);
@@ -161,7 +161,7 @@ async fn redeem(
         return Ok(approvals::pending_answer(engine, approval, false));
     }
     let Some(gatable) = tool.run.gatable() else {
-        return Err(mismatch(&stored));
+        return Err(mismatch(approval));
     };
     match approvals::redeem(engine, caller, tool, gatable, &stored).await? {
         Redeem::Ran(receipt) => fresh_result(&receipt),
@@ -194,8 +194,22 @@ fn refuse_denied(stored: &Stored, engine: &Engine) -> Result<(), Refusal> {
     }
 }
 
-fn mismatch(stored: &Stored) -> Refusal {
-    let approval = &stored.approval;
+/// Whether a call is the one that an approval is for.
+pub(crate) fn expect_call_of(
+    engine: &Engine,
+    request: &CallRequest,
+    approval: &Approval,
+) -> Result<(), Refusal> {
+    let tool = engine.tools().get(&request.tool)?;
+    let (arguments, _) = without_reason(tool, request.arguments.clone());
+    let arguments = tool.parse(arguments)?;
+    match approval.is_of(tool.spec.id, &digest::of_arguments(&arguments)) {
+        true => Ok(()),
+        false => Err(mismatch(approval)),
+    }
+}
+
+fn mismatch(approval: &Approval) -> Refusal {
     Refusal::new(
         Code::ApprovalMismatch,
         format!("Not executed: this approval is for `{}` with other arguments than this call. The approval stays as it was. Repeat the call exactly as it was asked, or ask anew without approvalId.", approval.tool),

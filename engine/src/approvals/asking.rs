@@ -8,6 +8,7 @@ use crate::{
     Engine,
     authority::Decider,
     callers::Caller,
+    gate::{self, CallRequest},
     policies::{self, Measured},
     signing,
     store::sites as sites_sql,
@@ -94,16 +95,18 @@ async fn may_answer(
         && approval.decisions.is_empty())
 }
 
-/// Takes the person's answer to a form or a token; what it is bound to has to be as it was asked.
+/// Takes the person's answer to a form or a token, which comes with the call that it is for; what it is bound to has to be as
+/// it was asked.
 pub async fn answer_in_client(
     engine: &Engine,
     caller: &Caller,
+    call: &CallRequest,
     proof: &str,
     put: Put,
-    verdict: Verdict,
-    reason: Option<String>,
+    (verdict, reason): (Verdict, Option<String>),
 ) -> Result<ApprovalRecord, Refusal> {
     let approval = asked(engine, caller, proof, put).await?;
+    gate::expect_call_of(engine, call, &approval)?;
     let decider = Decider::in_own_client(caller).filter(|_| put != Put::Link);
     let decider = decider.ok_or_else(never_asked)?;
     let (site, id, seen) = (&approval.site, &approval.id, &approval.seen_digest);

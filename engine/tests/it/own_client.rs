@@ -387,7 +387,14 @@ async fn c05_an_answer_to_a_question_that_was_never_asked_decides_nothing(world:
     let foreign = cloudhal_engine::secret::Secret::random().sign("yes");
     let tried = async |client: &OwnClient, proof: &str, put: Put, engine: &Engine| {
         let caller = client.caller().await.unwrap();
-        approvals::answer_in_client(engine, &caller, proof, put, Verdict::Approve, None).await
+        let call = cloudhal_engine::gate::CallRequest {
+            tool: "publish".into(),
+            arguments: scene.publish_args(),
+            approval: None,
+            reason: None,
+        };
+        let yes = (Verdict::Approve, None);
+        approvals::answer_in_client(engine, &caller, &call, proof, put, yes).await
     };
     let ours = world.engine();
     for (client, proof, put) in [

@@ -10,6 +10,7 @@ use cloudhal_engine::{
     Engine,
     approvals::{self, Put},
     callers::Caller,
+    gate::CallRequest,
 };
 use rmcp::{
     Peer, RoleServer,
@@ -95,6 +96,7 @@ impl Question {
         self,
         engine: &Engine,
         caller: &Caller,
+        call: &CallRequest,
         peer: &Peer<RoleServer>,
     ) -> Result<Brought, Refusal> {
         let put = self.put;
@@ -102,7 +104,7 @@ impl Question {
             .create_elicitation_with_timeout(self.params, Some(WAIT))
             .await
         {
-            Ok(result) => take(engine, caller, put, &self.proof, result).await,
+            Ok(result) => take(engine, caller, call, put, &self.proof, result).await,
             Err(error) => {
                 tracing::debug!(%error, "the client could not be asked");
                 Ok(Brought::NoAnswer)
@@ -115,6 +117,7 @@ impl Question {
 pub async fn brought(
     engine: &Engine,
     caller: &Caller,
+    call: &CallRequest,
     proof: &str,
     mut responses: InputResponses,
 ) -> Result<Brought, Refusal> {
@@ -124,7 +127,7 @@ pub async fn brought(
         _ => return Ok(Brought::NoAnswer),
     };
     match serde_json::from_value(response) {
-        Ok(result) => take(engine, caller, put, proof, result).await,
+        Ok(result) => take(engine, caller, call, put, proof, result).await,
         Err(_) => Ok(Brought::NoAnswer),
     }
 }
@@ -132,6 +135,7 @@ pub async fn brought(
 async fn take(
     engine: &Engine,
     caller: &Caller,
+    call: &CallRequest,
     put: Put,
     proof: &str,
     result: ElicitResult,
@@ -142,10 +146,10 @@ async fn take(
     }
     match put {
         Put::Form => {
-            let Some((verdict, reason)) = verdict(result.content) else {
+            let Some(verdict) = verdict(result.content) else {
                 return Ok(Brought::NoAnswer);
             };
-            approvals::answer_in_client(engine, caller, proof, put, verdict, reason).await?;
+            approvals::answer_in_client(engine, caller, call, proof, put, verdict).await?;
         }
         // That the link was opened says nothing of what was decided there: wait for that (CONTRACT §4).
         Put::Link | Put::Token => {

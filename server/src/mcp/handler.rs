@@ -132,15 +132,15 @@ impl Handler {
         let engine = &self.engine;
         let mut may_ask = request.approval.is_none();
         if let (Some(proof), Some(responses), true) = (input.state, input.responses, may_ask) {
-            match elicitation::brought(engine, caller, &proof, responses).await? {
+            match elicitation::brought(engine, caller, &request, &proof, responses).await? {
                 Brought::GoOn(id) => request.approval = Some(id.as_str().to_owned()),
                 Brought::NoAnswer => may_ask = false,
             }
         }
         if let Some(token) = input.confirm_token {
-            let (put, yes) = (Put::Token, Verdict::Approve);
-            let record =
-                approvals::answer_in_client(engine, caller, &token, put, yes, None).await?;
+            let (put, yes) = (Put::Token, (Verdict::Approve, None));
+            let decided = approvals::answer_in_client(engine, caller, &request, &token, put, yes);
+            let record = decided.await?;
             request.approval = Some(record.id.as_str().to_owned());
         }
         let answer = engine.call(caller, request.clone()).await;
@@ -155,7 +155,10 @@ impl Handler {
         match question {
             Some(question) if is_modern(context) => return Ok(question.required().into()),
             Some(question) => {
-                if let Brought::GoOn(id) = question.ask(engine, caller, &context.peer).await? {
+                if let Brought::GoOn(id) = question
+                    .ask(engine, caller, &request, &context.peer)
+                    .await?
+                {
                     request.approval = Some(id.as_str().to_owned());
                     let answer = engine.call(caller, request).await;
                     return Ok(words::result(&answer).into());

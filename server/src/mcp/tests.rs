@@ -1,5 +1,7 @@
 //! The door as a client finds it: whole requests through the server's own router, on a demo site.
 
+mod own_client;
+
 use crate::{App, config::Origins, routes};
 use axum::{
     Router,
