@@ -45,6 +45,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 pub mod agents;
 pub mod people;
+pub mod personal_keys;
 
 /// A stream ends after this and the browser opens it again: a session that ended meanwhile ends here too.
 const STREAM_MAX: Duration = Duration::from_secs(300);

@@ -19,10 +19,12 @@ use cloudhal_domain::{
     code::{Code, Refusal},
     limits,
     origin::{self, SameOrigin},
+    time::Timestamp,
 };
 use cloudhal_engine::{
     Engine,
     people::{self, Person},
+    personal_keys::Session,
 };
 use std::{convert::Infallible, fmt};
 use time::{Duration, OffsetDateTime};
@@ -255,6 +257,32 @@ impl<S: Send + Sync> FromRequestParts<S> for MaybePerson {
             .and_then(|sessions| sessions.user.clone());
         Ok(Self(person.map(|account| account.0)))
     }
+}
+
+/// The session of a signed-in person, for what is made in it and ends with it.
+pub struct InSession(pub Session);
+
+impl<S: Send + Sync> FromRequestParts<S> for InSession {
+    type Rejection = No;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
+        let found = match parts.extensions.get::<Sessions>() {
+            Some(sessions) if sessions.user.is_some() => session(sessions).await,
+            _ => None,
+        };
+        found
+            .map(Self)
+            .ok_or_else(|| No(Refusal::new(Code::Unauthorized, "Sign in first.")))
+    }
+}
+
+async fn session(sessions: &Sessions) -> Option<Session> {
+    let id = sessions.session.id()?;
+    let since: i64 = sessions.session.get(SINCE).await.ok().flatten()?;
+    Some(Session {
+        id: store::key(&id),
+        ends_at: Timestamp(since * 1000).plus(limits::SESSION_ABSOLUTE),
+    })
 }
 
 /// The proof that [`same_origin`] left; only handlers of unsafe methods can have it.

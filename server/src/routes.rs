@@ -245,6 +245,16 @@ fn for_people_about_access() -> Router<App> {
             "/api/agents/{agent}/keys/{key}",
             delete(api::agents::revoke_key).fallback(no),
         )
+        .route(
+            "/api/personal-keys",
+            get(api::personal_keys::list)
+                .post(api::personal_keys::make)
+                .fallback(no),
+        )
+        .route(
+            "/api/personal-keys/{key}",
+            delete(api::personal_keys::end).fallback(no),
+        )
         .route("/people", post(studio::access::people).get(studio::page))
         .route("/agents", post(studio::access::agents).get(studio::page))
         .route(

@@ -25,7 +25,8 @@ impl fmt::Debug for Sessions {
     }
 }
 
-fn key(id: &Id) -> String {
+/// What the session is kept under.
+pub fn key(id: &Id) -> String {
     token_digest(&id.to_string())
 }
 
