@@ -26,7 +26,7 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
-    time::timeout,
+    time::{Instant, timeout, timeout_at},
 };
 use tokio_rustls::{
     TlsConnector,
@@ -133,14 +133,14 @@ impl Post {
             Host::Ipv6(address) => vec![IpAddr::V6(*address)],
             Host::Domain(name) => {
                 let found = self.names.addresses(name, port).await;
-                found.map_err(|_| "its host name cannot be looked up".to_owned())?
+                found.map_err(|error| nowhere(&host, &error.to_string()))?
             }
         };
         if found.is_empty() {
-            return Err("its host name leads nowhere".into());
+            return Err(nowhere(&host, "the name has no address"));
         }
         if !is_listed && !found.iter().all(|address| is_public(*address)) {
-            return Err("it leads to an address that is not public".into());
+            return Err(nowhere(&host, "an address is not public"));
         }
         let at = found
             .into_iter()
@@ -149,14 +149,26 @@ impl Post {
         Ok(Checked { url, host, at })
     }
 
-    async fn try_once(&self, url: &str, message: &Signed) -> Result<(), Failure> {
-        let checked = self.look_up(url).await.map_err(Failure::new)?;
+    /// The same within the time of a try: a name server that keeps silent is told from nothing else either.
+    async fn check_in_time(&self, url: &str) -> Result<Checked, String> {
+        let looked_up = timeout(limits::WEBHOOK_TRY, self.look_up(url)).await;
+        looked_up.unwrap_or_else(|_| {
+            let parsed = Url::parse(url).ok();
+            let host = parsed.as_ref().and_then(Url::host_str);
+            Err(nowhere(
+                &host.unwrap_or_default(),
+                "the look-up took too long",
+            ))
+        })
+    }
+
+    async fn try_once(&self, checked: &Checked, message: &Signed) -> Result<(), Failure> {
         let cannot_connect = || Failure::new("no connection could be made");
         let stream = TcpStream::connect(&checked.at[..])
             .await
             .map_err(|_| cannot_connect())?;
         if checked.url.scheme() == "http" {
-            return exchange(stream, &checked, message).await;
+            return exchange(stream, checked, message).await;
         }
         let name = match &checked.host {
             Host::Domain(name) => {
@@ -170,24 +182,33 @@ impl Post {
             tracing::info!(host = %checked.host, %error, "webhook");
             Failure::new("no secure connection could be made: its certificate may not hold")
         })?;
-        exchange(stream, &checked, message).await
+        exchange(stream, checked, message).await
     }
+}
+
+/// Why an address cannot be told, in one sentence for every reason that names would give away: whoever sets destinations
+/// must not learn which names of the operator's network there are. The operator's log says more.
+fn nowhere(host: &impl fmt::Display, why: &str) -> String {
+    tracing::info!(%host, why, "webhook");
+    "no public address was found for its host".to_owned()
 }
 
 #[async_trait]
 impl Courier for Post {
     async fn check(&self, url: &str) -> Result<(), String> {
-        match timeout(limits::WEBHOOK_TRY, self.look_up(url)).await {
-            Ok(checked) => checked.map(drop),
-            Err(_) => Err("its host name cannot be looked up".into()),
-        }
+        self.check_in_time(url).await.map(drop)
     }
 
     async fn carry(&self, url: &str, message: &Signed) -> Result<(), Failure> {
+        let began = Instant::now();
+        let checked = self.check_in_time(url).await.map_err(Failure::new)?;
         let late = |_| Failure::new("it did not answer within 5 seconds");
-        timeout(limits::WEBHOOK_TRY, self.try_once(url, message))
-            .await
-            .map_err(late)?
+        timeout_at(
+            began + limits::WEBHOOK_TRY,
+            self.try_once(&checked, message),
+        )
+        .await
+        .map_err(late)?
     }
 }
 

@@ -40,6 +40,11 @@ impl Book {
 #[async_trait]
 impl Names for Book {
     async fn addresses(&self, host: &str, _: u16) -> std::io::Result<Vec<IpAddr>> {
+        match host {
+            ABSENT => return Err(std::io::Error::other("no such name")),
+            SILENT => std::future::pending().await,
+            _ => {}
+        }
         let mut book = self.0.lock().unwrap();
         let Some(answers) = book.get_mut(host) else {
             return Ok(vec![PUBLIC]);
@@ -52,6 +57,9 @@ impl Names for Book {
     }
 }
 
+/// A name that there is not, and one whose server never answers.
+const ABSENT: &str = "absent.example";
+const SILENT: &str = "silent.example";
 const PUBLIC: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(93, 184, 216, 34));
 const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
@@ -108,7 +116,40 @@ async fn c86_a_name_that_moves_inside_is_not_told() {
     let url = "https://moves.example/";
     assert_eq!(post.check(url).await, Ok(()));
     let refused = post.carry(url, &message()).await.unwrap_err();
-    assert!(refused.why.contains("not public"), "{refused:?}");
+    assert!(refused.why.contains("no public address"), "{refused:?}");
+}
+
+/// A name of the operator's network, one that there is not, and one whose server says nothing: nobody who sets a destination
+/// learns which it is.
+#[tokio::test]
+async fn every_name_that_leads_nowhere_is_answered_alike() {
+    let names = Book::default()
+        .with("inside.example", &[&[LOOPBACK]])
+        .with("both.example", &[&[PUBLIC, LOOPBACK]])
+        .with("empty.example", &[&[]]);
+    let post = post(Mode::Public, &[], names);
+    let names = [
+        "inside.example",
+        "both.example",
+        "empty.example",
+        ABSENT,
+        SILENT,
+        "127.0.0.1",
+    ];
+    // Side by side: the silent one takes the time that a look-up may take.
+    let asked = names.map(|name| {
+        let (post, url) = (&post, format!("https://{name}/in"));
+        async move {
+            let message = message();
+            let (checked, tried) = tokio::join!(post.check(&url), post.carry(&url, &message));
+            let tried = tried.unwrap_err();
+            assert!(!tried.last, "{name}: it may lead somewhere again");
+            [checked.unwrap_err(), tried.why]
+        }
+    });
+    let answers = futures::future::join_all(asked).await;
+    let answers: std::collections::BTreeSet<String> = answers.into_iter().flatten().collect();
+    assert_eq!(answers.len(), 1, "{answers:?}");
 }
 
 /// The addresses that were checked are those that are connected to: a second look-up would lead nowhere here.
