@@ -10,7 +10,10 @@ use crate::{
     live::Event,
     outbox,
     sites::{self, LockedSite},
-    store::{Backend, Fail, StoreError, Tx, approvals as sql, events, webhooks as webhooks_sql},
+    store::{
+        Backend, Fail, StoreError, Tx, approvals as sql, events, people as people_sql, sessions,
+        webhooks as webhooks_sql,
+    },
 };
 use cloudhal_domain::{
     code::Refusal,
@@ -55,16 +58,56 @@ async fn sweep_for_ever(engine: Engine) {
     let mut tick = tokio::time::interval(SWEEP_EVERY);
     loop {
         tick.tick().await;
-        if let Err(refusal) = sweep(&engine).await {
-            tracing::warn!(%refusal, "sweep");
-        }
+        // Whatever failed was logged where it did, and the next sweep tries it again.
+        sweep(&engine).await.ok();
     }
 }
 
-/// Stores every expiry that is due and throws away what nobody needs any more. A test calls it with its own clock.
+/// What failed of a work of many parts that goes on all the same: each failure is logged, the first is the answer.
+#[derive(Default)]
+pub(crate) struct Failures(Option<Refusal>);
+
+impl Failures {
+    /// `what` was to be done; `of` whom, where it is not about everything.
+    pub fn note<T>(&mut self, what: &str, of: &str, done: Result<T, impl Into<Refusal>>) {
+        if let Err(failure) = done {
+            let refusal = failure.into();
+            tracing::warn!(what, of, %refusal, "failed; the rest goes on, and this is tried again");
+            self.0.get_or_insert(refusal);
+        }
+    }
+
+    pub fn end(self) -> Result<(), Refusal> {
+        self.0.map_or(Ok(()), Err)
+    }
+}
+
+/// Stores every expiry that is due and throws away what nobody needs any more. Whatever fails of it, the rest is done. A test
+/// calls it with its own clock.
 pub async fn sweep(engine: &Engine) -> Result<(), Refusal> {
-    let now = engine.now();
+    let (now, mut failures) = (engine.now(), Failures::default());
+    failures.note("expiries", "", expire_overdue(engine, now).await);
+    // What a change of access voids at once is found again here, should a process have ended between the two.
+    failures.note("lost access", "", agents::void_unreachable(engine).await);
+    failures.note("last uses", "", engine.used().keep(engine).await);
+    let sessions = engine.store().sweep_sessions(now.ms()).await;
+    failures.note("sessions", "", sessions);
+    let before = now.minus(EVENTS_KEPT).ms();
+    let old = engine.store().write(move |tx| {
+        Box::pin(async move {
+            events::sweep(tx, before).await?;
+            Ok(webhooks_sql::forget_secrets(tx, now).await?)
+        })
+    });
+    failures.note("events", "", old.await);
+    failures.note("outbox", "", outbox::sweep(engine).await);
+    failures.end()
+}
+
+async fn expire_overdue(engine: &Engine, now: Timestamp) -> Result<(), Refusal> {
+    let mut failures = Failures::default();
     for site in sql::overdue_sites(engine.store().read(), now, 1000).await? {
+        let of = site.clone();
         let unit = engine.store().write(move |tx| {
             Box::pin(async move {
                 let now = lock(tx, &site).await?;
@@ -73,23 +116,9 @@ pub async fn sweep(engine: &Engine) -> Result<(), Refusal> {
                 Ok(())
             })
         });
-        unit.await?;
+        failures.note("expiries of a site", &of, unit.await);
     }
-    // What a change of access voids at once is found again here, should a process have ended between the two.
-    agents::void_unreachable(engine).await?;
-    engine.used().keep(engine).await?;
-    engine.store().sweep_sessions(now.ms()).await?;
-    let before = now.minus(EVENTS_KEPT).ms();
-    engine
-        .store()
-        .write(move |tx| {
-            Box::pin(async move {
-                events::sweep(tx, before).await?;
-                Ok(webhooks_sql::forget_secrets(tx, now).await?)
-            })
-        })
-        .await?;
-    outbox::sweep(engine).await
+    failures.end()
 }
 
 /// Carries out what the outbox holds: right after a commit that anybody told of, and by a slow poll.
@@ -167,7 +196,8 @@ async fn tell(engine: Engine) {
     }
 }
 
-/// Starts a new restore epoch: nothing that was asked or approved before it redeems any more (guide to security: A19).
+/// Starts a new restore epoch: nothing that was asked or approved before it redeems any more (guide to security: A19), nobody
+/// is signed in, and no sign-in link that was made before opens anything.
 pub async fn start_epoch(engine: &Engine) -> Result<usize, Refusal> {
     let unit = engine
         .store()
@@ -217,6 +247,9 @@ async fn restored(tx: &mut Tx) -> Result<usize, Fail> {
         tx.hint(event);
     }
     let undelivered = outbox::restored(tx, now).await?;
+    // Some of them were signed out, spent or ended since the copy was made, and nobody can tell which.
+    let sessions = sessions::end_all(tx).await?;
+    let links = people_sql::end_all_links(tx, now).await?;
     journal::workspace(
         tx,
         now,
@@ -224,7 +257,9 @@ async fn restored(tx: &mut Tx) -> Result<usize, Fail> {
             kind: "instance.restored",
             actor: &by,
             approval: None,
-            body: json!({"voided": voided.len(), "undelivered": undelivered}),
+            body: json!({
+                "voided": voided.len(), "undelivered": undelivered, "sessions": sessions, "signInLinks": links,
+            }),
         },
     )
     .await?;

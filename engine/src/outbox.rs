@@ -8,6 +8,7 @@
 use crate::{
     Engine,
     authority::Author,
+    background::Failures,
     clock::{fresh_id, random},
     failpoint::{self, Point},
     journal::{self, Entry},
@@ -108,13 +109,13 @@ pub async fn deliver_due(engine: &Engine) -> Result<usize, Refusal> {
     }
     let targets = sql::due_targets(engine.store().read(), engine.now(), TARGETS).await?;
     let served = targets.into_iter().map(|target| serve(engine, target));
-    // One receiver's failure must not cut off another's try in the middle.
-    let counts = futures::future::join_all(served).await;
-    counts.into_iter().sum()
+    // One receiver's failure must not cut off another's try in the middle, nor the round that comes after it.
+    Ok(futures::future::join_all(served).await.into_iter().sum())
 }
 
-/// One claim for one receiver.
-async fn serve(engine: &Engine, target: String) -> Result<usize, Refusal> {
+/// One claim for one receiver. Where our own machinery fails nothing is claimed, and the next poll looks again.
+async fn serve(engine: &Engine, target: String) -> usize {
+    let of = target.clone();
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
             let now = tx.now().await?;
@@ -122,13 +123,19 @@ async fn serve(engine: &Engine, target: String) -> Result<usize, Refusal> {
             Ok(sql::claim(tx, &target, &holder, now.plus(LEASE), now, BATCH).await?)
         })
     });
-    let rows = unit.await?;
+    let rows = match unit.await {
+        Ok(rows) => rows,
+        Err(error) => {
+            tracing::warn!(target = %of, %error, "claiming deliveries");
+            return 0;
+        }
+    };
     let count = rows.len();
     if count > 0 {
         failpoint::reach(Point::AfterClaim);
     }
     futures::future::join_all(rows.into_iter().map(|row| carry_out(engine, row))).await;
-    Ok(count)
+    count
 }
 
 /// A failure of our own machinery leaves the row claimed: it is taken again when the lease ends.
@@ -208,15 +215,18 @@ async fn give_up(engine: &Engine, row: OutboxRow, why: String) -> Result<(), Ref
 
 /// Gives up what nobody takes, and throws away what is over for long.
 pub(crate) async fn sweep(engine: &Engine) -> Result<(), Refusal> {
-    let now = engine.now();
+    let (now, mut failures) = (engine.now(), Failures::default());
     for row in sql::unattended(engine.store().read(), now.minus(UNATTENDED), 1000).await? {
         let why = "nobody delivered it for a day; outgoing webhooks may be switched off";
-        give_up(engine, row, why.into()).await?;
+        let of = row.id.clone();
+        let given_up = give_up(engine, row, why.into()).await;
+        failures.note("a delivery that nobody takes", &of, given_up);
     }
     let unit = engine
         .store()
         .write(move |tx| Box::pin(async move { Ok(sql::sweep(tx, now.minus(KEPT)).await?) }));
-    Ok(unit.await?)
+    failures.note("old deliveries", "", unit.await);
+    failures.end()
 }
 
 /// After a restore: whatever waited in the copy is not delivered again by itself. A person may ask for one of them.

@@ -690,7 +690,7 @@ async fn backup(engine: &Engine, file: PathBuf) -> Result<()> {
     std::fs::hard_link(&unstamped, &file)
         .with_context(|| format!("cannot write {}; a backup never overwrites", file.display()))?;
     println!(
-        "Wrote {}. No approval of before opens anything in it.",
+        "Wrote {}. No approval of before opens anything in it, nobody is signed in, and no sign-in link of before works.",
         file.display()
     );
     Ok(())
@@ -698,6 +698,11 @@ async fn backup(engine: &Engine, file: PathBuf) -> Result<()> {
 
 async fn restored(engine: &Engine) -> Result<()> {
     let voided = background::start_epoch(engine).await.map_err(refused)?;
-    println!("A new restore epoch has begun; {voided} open requests were voided.");
+    println!(
+        "A new restore epoch has begun; {voided} open requests were voided. Everybody is signed out, and sign-in links made before open nothing."
+    );
+    println!(
+        "Keys that were revoked and accounts that were disabled after the backup are as they were in it: look through `cloudhal agent list` and `cloudhal person list`, and end them again with `cloudhal agent revoke KEY` and `cloudhal person disable --email E`."
+    );
     Ok(())
 }

@@ -3,6 +3,7 @@
 use crate::{
     Engine,
     authority::Author,
+    background::Failures,
     journal::{self, Entry},
     sites::{self, LockedSite},
     store::{Fail, Tx, agents as sql},
@@ -15,10 +16,12 @@ use cloudhal_domain::{
 };
 use serde_json::json;
 
-/// Voids every such request, site by site, each in a unit of its own. Nothing hangs on when it runs: what cannot be reached
+/// Voids every such request, site by site, each in a unit of its own, so that one that fails stops no other. Nothing hangs on when it runs: what cannot be reached
 /// does not redeem either.
 pub async fn void_unreachable(engine: &Engine) -> Result<(), Refusal> {
+    let mut failures = Failures::default();
     for (site,) in sql::sites_with_unreachable(engine.store().read()).await? {
+        let of = site.clone();
         let unit = engine.store().write(move |tx| {
             Box::pin(async move {
                 let Some(locked) = LockedSite::lock(tx, &SiteId::new(&site)).await? else {
@@ -27,9 +30,9 @@ pub async fn void_unreachable(engine: &Engine) -> Result<(), Refusal> {
                 void_unreachable_now(tx, &site, &Author::system(), locked.now()).await
             })
         });
-        unit.await?;
+        failures.note("requests without access on a site", &of, unit.await);
     }
-    Ok(())
+    failures.end()
 }
 
 /// The same after a change of access, whose answer does not hang on it: what is left here the sweeper finds.

@@ -41,25 +41,34 @@ impl Used {
         if due.is_empty() {
             return Ok(());
         }
+        let written = due.clone();
         let unit = engine
             .store()
             .write(move |tx| Box::pin(async move { Ok(sql::mark_used(tx, &due).await?) }));
-        Ok(unit.await?)
+        unit.await?;
+        self.kept(written);
+        Ok(())
     }
 
     fn due(&self) -> Vec<(String, Timestamp)> {
-        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut due = Vec::new();
-        for (key, one) in used.iter_mut() {
-            let is_due = one
-                .kept
-                .is_none_or(|kept| one.last >= kept.plus(KEEP_EVERY));
-            if is_due {
-                one.kept = Some(one.last);
-                due.push((key.clone(), one.last));
-            }
-        }
+        let used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = |one: &Use| {
+            one.kept
+                .is_none_or(|kept| one.last >= kept.plus(KEEP_EVERY))
+        };
+        let due = used.iter().filter(|(_, one)| is_due(one));
+        let mut due: Vec<_> = due.map(|(key, one)| (key.clone(), one.last)).collect();
         due.sort();
         due
+    }
+
+    /// Only what is written counts as kept: after a failure it stays due.
+    fn kept(&self, written: Vec<(String, Timestamp)>) {
+        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (key, at) in written {
+            if let Some(one) = used.get_mut(&key) {
+                one.kept = Some(at);
+            }
+        }
     }
 }

@@ -280,6 +280,15 @@ pub async fn spend_link(
         .map_err(Into::into)
 }
 
+/// Every link that was not used ends, of whatever purpose; how many there were.
+pub async fn end_all_links(tx: &mut Tx, now: Timestamp) -> Result<u64, StoreError> {
+    let done = sqlx::query("update sign_in_links set used_at = $1 where used_at is null")
+        .bind(now.ms())
+        .execute(tx.sql())
+        .await?;
+    Ok(done.rows_affected())
+}
+
 /// Earlier set-up links end when a new one is made or the first person exists.
 pub async fn end_set_up_links(tx: &mut Tx, now: Timestamp) -> Result<(), StoreError> {
     sqlx::query(

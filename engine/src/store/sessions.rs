@@ -1,7 +1,15 @@
 //! SQL for browser sessions; the shape of a session is the server's business.
 
-use super::{Fail, Store, StoreError};
+use super::{Fail, Store, StoreError, Tx};
 use sqlx::Row as _;
+
+/// Signs everybody out, everywhere; how many sessions there were.
+pub async fn end_all(tx: &mut Tx) -> Result<u64, StoreError> {
+    let done = sqlx::query("delete from sessions")
+        .execute(tx.sql())
+        .await?;
+    Ok(done.rows_affected())
+}
 
 impl Store {
     /// Keeps a session under the digest of its cookie.

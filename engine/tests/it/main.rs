@@ -25,6 +25,7 @@ mod voiding;
 mod waiting;
 
 mod guard;
+mod sweeping;
 mod tampering;
 
 mod outbox;

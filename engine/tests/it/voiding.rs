@@ -4,6 +4,7 @@ use crate::support::*;
 use cloudhal_engine::{
     authority::Author,
     journal::{self, Entry},
+    people,
     sites::LockedSite,
 };
 use tokio::sync::oneshot;
@@ -19,6 +20,7 @@ on_both! {
     ungated_tools_never_change_what_is_live,
     deleting_the_site_leaves_a_tombstone,
     a_restore_voids_everything_that_was_open,
+    a_restore_ends_sessions_and_links_of_before,
     a_restore_waits_for_whoever_writes_to_a_site,
     a_restore_while_others_ask_hurts_nobody,
     a_changed_tool_voids,
@@ -299,6 +301,47 @@ async fn a_restore_voids_everything_that_was_open(world: World) {
     let new = scene.approved().await;
     assert_ne!(new, approved);
     scene.redeem(&new).await.ok();
+}
+
+/// What was signed out, spent or ended after the backup would otherwise open something again.
+async fn a_restore_ends_sessions_and_links_of_before(world: World) {
+    let engine = world.engine();
+    let ben = world.person("ben").await;
+    let link = async || {
+        let link = people::sign_in_link(engine, ben.person()).await.unwrap();
+        link.rsplit('/').next().unwrap().to_owned()
+    };
+    let later = engine.now().plus(HOUR).ms();
+    let save = async |id: &str| {
+        let save = engine.store().save_session(id.into(), "{}".into(), later);
+        save.await.unwrap();
+    };
+    let token = link().await;
+    save("before").await;
+    background::start_epoch(engine).await.unwrap();
+    let spent = people::spend_sign_in_link(engine, &token).await;
+    refused(spent, Code::SignInFailed);
+    let now = engine.now().ms();
+    assert_eq!(engine.store().session("before", now).await.unwrap(), None);
+    let told = "select body from journal where kind = 'instance.restored'";
+    let told: Value = serde_json::from_str(&world.text(told).await).unwrap();
+    assert_eq!(
+        (&told["sessions"], &told["signInLinks"]),
+        (&json!(1), &json!(1))
+    );
+    // What is made from now on works.
+    save("after").await;
+    people::spend_sign_in_link(engine, &link().await)
+        .await
+        .unwrap();
+    assert!(
+        engine
+            .store()
+            .session("after", now)
+            .await
+            .unwrap()
+            .is_some()
+    );
 }
 
 /// `cloudhal restored` may be run while others write: it takes a site's lock before it touches the site's journal.

@@ -52,7 +52,6 @@ async fn once(context: &Context, mut world: World, report: &mut Report) -> Resul
     }
     let serving = Node::start(context, &world, How::default()).await?;
     agent.to(&serving.target);
-    person.to(&serving.target);
     let got = agent.redeem(&id).await?;
     let cause = got.body["error"]["details"]["cause"].as_str();
     report.expect(
@@ -69,6 +68,14 @@ async fn once(context: &Context, mut world: World, report: &mut Report) -> Resul
         .number("select count(*) from versions")
         .await?;
     report.expect(versions == 0, || format!("{versions} versions"));
+    // Nobody is signed in any more.
+    person.to(&serving.target);
+    let signed_out = approved(&mut agent, &mut person).await;
+    report.expect(signed_out.is_err(), || {
+        "a session of before still decides".into()
+    });
+    let mut person = sign_in_anew(context, &mut world).await?;
+    person.to(&serving.target);
     let id = approved(&mut agent, &mut person).await?;
     let ran = agent.redeem(&id).await?;
     report.expect(word(&ran) == "ok", || {
@@ -79,6 +86,21 @@ async fn once(context: &Context, mut world: World, report: &mut Report) -> Resul
         report.fault(format!("verify: {error:#}"));
     }
     Ok(())
+}
+
+/// With a link of the operator's, since the old ones ended with the sessions.
+async fn sign_in_anew(context: &Context, world: &mut World) -> Result<Person> {
+    let said = node::run(
+        context,
+        world,
+        &["person", "link", "--email", "ada@example.com"],
+    )?;
+    let link = said
+        .split_whitespace()
+        .find(|word| word.contains("/login/link/"));
+    let path = link.and_then(|link| link.strip_prefix(&world.public_url()));
+    world.links = vec![path.context("a sign-in link")?.to_owned()];
+    Person::sign_in(world, 0).await
 }
 
 async fn approved(agent: &mut Agent, person: &mut Person) -> Result<String> {

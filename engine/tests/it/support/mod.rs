@@ -174,6 +174,26 @@ impl World {
         self.0.database.try_sql(sql).await.unwrap();
     }
 
+    /// From now on no row of `table` of which `what` is true changes: each engine has a way of its own to say no.
+    pub async fn refuse(&self, table: &str, what: &str) {
+        let no = match self.database().kind() {
+            Kind::Sqlite => format!("create trigger no before update on {table} when old.{what} begin select raise(abort, 'no'); end"),
+            Kind::Postgres => format!(
+                "create function no() returns trigger language plpgsql as $$ begin if old.{what} then raise 'no'; end if; return new; end $$;
+                 create trigger no before update on {table} for each row execute function no()"
+            ),
+        };
+        self.sql(&no).await;
+    }
+
+    pub async fn refuse_no_more(&self) {
+        self.sql(match self.database().kind() {
+            Kind::Sqlite => "drop trigger no",
+            Kind::Postgres => "drop function no cascade",
+        })
+        .await;
+    }
+
     pub async fn number(&self, sql: &str) -> i64 {
         self.0.database.number(sql).await
     }
