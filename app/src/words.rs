@@ -290,6 +290,7 @@ pub fn notice(code: &str) -> (Tone, &'static str) {
         "disabled" => (Good, "Disabled. It can be enabled again."),
         "enabled" => (Good, "Enabled."),
         "member_added" => (Good, "Added to this site."),
+        "put_back" => (Good, "It works on this site again."),
         "member_removed" => (Good, "Taken off this site."),
         "policy_saved" => (Good, "The policy is saved and holds at once."),
         "webhook_arrived" => (Good, "It arrived: the receiver took it."),

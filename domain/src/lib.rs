@@ -23,6 +23,7 @@ pub mod approval;
 pub mod policy;
 pub mod policy_form;
 pub mod role;
+pub mod seen;
 
 pub mod answer;
 pub mod code;

@@ -176,7 +176,9 @@ impl Needs {
 pub struct Member {
     pub person: PersonId,
     pub name: String,
-    pub email: String,
+    /// For owners of the site alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
     pub role: Role,
     /// Groups that the site's policy may ask for.
     pub groups: Vec<String>,
@@ -463,6 +465,8 @@ pub struct SettingsView {
     pub members: Vec<Member>,
     /// Agents that work on the site.
     pub agents: Vec<AgentRow>,
+    /// Agents that were taken off it, which only its owners put back; for them alone.
+    pub taken_off: Vec<AgentRow>,
     pub policy: Policy,
     /// The policy as canonical text: its form carries it, so that two owners do not undo each other unseen.
     pub policy_text: String,

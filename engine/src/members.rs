@@ -10,7 +10,10 @@ use crate::{
     journal::{self, Entry},
     people::{self, Person},
     sites::{self, LockedSite},
-    store::{Fail, people as people_sql, policies as policies_sql, sites as sites_sql},
+    store::{
+        Fail, Tx, agents as agents_sql, people as people_sql, policies as policies_sql,
+        sites as sites_sql,
+    },
 };
 use cloudhal_domain::{
     code::{Code, Refusal},
@@ -18,13 +21,15 @@ use cloudhal_domain::{
     origin::SameOrigin,
     policy::{GROUPS_MAX, is_group_name},
     role::Role,
+    seen,
+    time::Timestamp,
     view::Member,
 };
 use serde_json::json;
 
-/// The members of a site, by name, for those who may see it.
+/// The members of a site, by name, for those who may see it; their e-mail addresses for its owners alone.
 pub async fn list(engine: &Engine, person: &Person, site: &SiteId) -> Result<Vec<Member>, Refusal> {
-    people::role_on(engine, person, site)
+    let own = people::role_on(engine, person, site)
         .await?
         .ok_or_else(|| Refusal::not_found("site"))?;
     let mut db = engine.store().reader().await?;
@@ -37,7 +42,7 @@ pub async fn list(engine: &Engine, person: &Person, site: &SiteId) -> Result<Vec
             groups: policies_sql::groups_of(&mut db, site.as_str(), &row.person_id).await?,
             person: PersonId::new(row.person_id),
             name: row.name,
-            email: row.email,
+            email: Some(row.email).filter(|_| own.may_manage()),
             role,
             disabled: row.disabled == 1,
         });
@@ -45,22 +50,34 @@ pub async fn list(engine: &Engine, person: &Person, site: &SiteId) -> Result<Vec
     Ok(members)
 }
 
-/// Gives somebody a role and groups on a site, or takes both away (`role` is `None`).
+/// What somebody is to be on a site.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    /// `None` takes them off, out of every group.
+    pub role: Option<Role>,
+    pub groups: Vec<String>,
+    /// Only where that is what they are still: [`seen::member`] of what the person who changes it saw.
+    pub only_after: Option<String>,
+}
+
+/// Gives somebody a role and groups on a site, or takes both away.
 pub async fn set(
     engine: &Engine,
     by: &Person,
     _: SameOrigin,
     site: &SiteId,
     who: &PersonId,
-    role: Option<Role>,
-    groups: Vec<String>,
+    change: Change,
 ) -> Result<(), Refusal> {
+    let groups = match change.role {
+        Some(_) => checked(change.groups)?,
+        None => Vec::new(),
+    };
     let setting = Setting {
         by: by.clone(),
         site: site.clone(),
         who: who.clone(),
-        role,
-        groups: checked(groups)?,
+        change: Change { groups, ..change },
     };
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
@@ -97,8 +114,7 @@ pub async fn add(
     proof: SameOrigin,
     site: &SiteId,
     email: &str,
-    role: Role,
-    groups: Vec<String>,
+    change: Change,
 ) -> Result<(), Refusal> {
     // Who may not manage the site learns nothing of who has an account.
     let own = people::role_on(engine, by, site)
@@ -120,7 +136,7 @@ pub async fn add(
         );
     };
     let who = PersonId::new(row.id);
-    set(engine, by, proof, site, &who, Some(role), groups).await
+    set(engine, by, proof, site, &who, change).await
 }
 
 fn owners_only() -> Refusal {
@@ -141,35 +157,36 @@ struct Setting {
     by: Person,
     site: SiteId,
     who: PersonId,
-    role: Option<Role>,
-    groups: Vec<String>,
+    change: Change,
 }
 
 impl Setting {
     /// Under the site's lock.
-    async fn set(
-        self,
-        tx: &mut crate::store::Tx,
-        now: cloudhal_domain::time::Timestamp,
-    ) -> Result<(), Fail> {
-        let site = self.site.as_str();
-        let role = people::role_now(tx, self.by.id(), site)
+    async fn set(self, tx: &mut Tx, now: Timestamp) -> Result<(), Fail> {
+        let (site, who, role) = (self.site.as_str(), self.who.as_str(), self.change.role);
+        let is_odd = who.contains('\0');
+        if role.is_none() && !is_odd {
+            // Whoever leaves takes their agents along: locked before any person's row, as whoever redeems takes them.
+            agents_sql::lock_owned(tx, who).await?;
+        }
+        let own = people::role_now(tx, self.by.id(), site)
             .await?
             .ok_or_else(|| Fail::from(Refusal::not_found("site")))?;
-        if !role.may_manage() {
+        if !own.may_manage() {
             return Err(owners_only().into());
         }
-        if self.who.as_str().contains('\0') {
+        if is_odd {
             return Err(Refusal::not_found("person").into());
         }
-        let person = people_sql::by_id(tx.sql(), self.who.as_str())
+        let person = people_sql::held(tx, who)
             .await?
-            .filter(|row| row.disabled_at.is_none() || self.role.is_none())
+            .filter(|row| row.disabled_at.is_none() || role.is_none())
             .ok_or_else(|| Fail::from(Refusal::not_found("person")))?;
         let before = sites_sql::role_now(tx, site, &self.who).await?;
-        let was_owner = before.as_deref() == Some(Role::Owner.as_str());
-        if was_owner
-            && self.role != Some(Role::Owner)
+        let was = before.as_deref().and_then(Role::from_text);
+        self.expect_seen(tx, &person.name, was).await?;
+        if was == Some(Role::Owner)
+            && role != Some(Role::Owner)
             && sites_sql::managers_without(tx, site, &self.who).await? == 0
         {
             return Err(Refusal::conflict(
@@ -177,13 +194,8 @@ impl Setting {
             )
             .into());
         }
-        sites_sql::set_member(tx, site, &self.who, self.role.map(Role::as_str)).await?;
-        let groups = if self.role.is_some() {
-            &self.groups[..]
-        } else {
-            &[]
-        };
-        policies_sql::set_groups(tx, site, self.who.as_str(), groups).await?;
+        sites_sql::set_member(tx, site, &self.who, role.map(Role::as_str)).await?;
+        policies_sql::set_groups(tx, site, who, &self.change.groups).await?;
         let by = Author::person(&self.by);
         let entry = Entry {
             kind: "member.set",
@@ -191,12 +203,57 @@ impl Setting {
             approval: None,
             body: json!({
                 "person": self.who, "name": person.name, "before": before,
-                "role": self.role.map(Role::as_str), "groups": groups,
+                "role": role.map(Role::as_str), "groups": self.change.groups,
             }),
         };
         journal::site(tx, site, now, entry).await?;
-        // Whoever leaves takes their agents along.
+        // Whoever owns the workspace owns the site all the same.
+        if role.is_none() && person.workspace_owner == 0 {
+            agents::leave(tx, who, site, &by, now).await?;
+        }
         agents::void_unreachable_now(tx, site, &by, now).await?;
         sites::announce(tx, "members.changed", site, None, now).await
     }
+
+    /// Refuses a change that was made from something else than what there is.
+    async fn expect_seen(&self, tx: &mut Tx, name: &str, is: Option<Role>) -> Result<(), Fail> {
+        let Some(seen) = &self.change.only_after else {
+            return Ok(());
+        };
+        let groups =
+            policies_sql::groups_of(tx.sql(), self.site.as_str(), self.who.as_str()).await?;
+        let now = seen::member(is, &groups);
+        match *seen == now {
+            true => Ok(()),
+            false => Err(moved(name, is, &groups, *seen == seen::member(None, &[]))
+                .with("was", now)
+                .into()),
+        }
+    }
+}
+
+fn moved(name: &str, is: Option<Role>, groups: &[String], was_added: bool) -> Refusal {
+    let a = match is {
+        None => {
+            return Refusal::conflict(format!(
+                "Somebody took {name} off this site since this page was opened. Nothing was changed. Add them anew if they are to belong to it."
+            ));
+        }
+        Some(Role::Viewer) => "a viewer",
+        Some(Role::Editor) => "an editor",
+        Some(Role::Approver) => "an approver",
+        Some(Role::Owner) => "an owner",
+    };
+    let groups = match groups {
+        [] => "in no group".to_owned(),
+        groups => format!("in {}", groups.join(", ")),
+    };
+    Refusal::conflict(match was_added {
+        true => format!(
+            "{name} belongs to this site already, as {a}, {groups}. Nothing was changed. Change that in the list of members."
+        ),
+        false => format!(
+            "{name} is {a} of this site by now, {groups}: not what this page showed. Nothing was changed. What you chose is below; save again if it still holds."
+        ),
+    })
 }

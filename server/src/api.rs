@@ -264,7 +264,12 @@ pub async fn set_member(
     let shape = r#"{"role": "viewer" | "editor" | "approver" | "owner" | null, "groups": […]}"#;
     let Membership { role, groups } = read(body, shape)?;
     let (site, who) = (SiteId::new(site), PersonId::new(who));
-    members::set(&app.engine, &person, proof, &site, &who, role, groups).await?;
+    let change = members::Change {
+        role,
+        groups,
+        only_after: None,
+    };
+    members::set(&app.engine, &person, proof, &site, &who, change).await?;
     // Whoever took themselves off the site sees it no more.
     let left = engine_people::role_on(&app.engine, &person, &site)
         .await?
@@ -308,7 +313,12 @@ pub async fn add_member(
         role,
         groups,
     } = new;
-    members::add(&app.engine, &person, proof, &site, &email, role, groups).await?;
+    let change = members::Change {
+        role: Some(role),
+        groups,
+        only_after: None,
+    };
+    members::add(&app.engine, &person, proof, &site, &email, change).await?;
     Ok(Json(list_members(&app, &person, &site).await?))
 }
 

@@ -17,7 +17,7 @@ use crate::{
     words,
 };
 use cloudhal_domain::{
-    link,
+    link, seen,
     view::{AgentRow, AgentsView, KeyRow, Posted, SiteName},
 };
 use leptos::{either::Either, prelude::*};
@@ -50,6 +50,7 @@ fn show(view: AgentsView) -> AnyView {
         Either::Right(view! { <ul class="agents">{rows.collect_view()}</ul> })
     };
     view! {
+        {refused(&view)}
         {shown(view.posted.shown.clone(), &view.mcp_url)}
         {list}
         {add(&view)}
@@ -60,6 +61,22 @@ fn show(view: AgentsView) -> AnyView {
         </section>
     }
     .into_any()
+}
+
+/// What was sent about an agent that was disabled meanwhile, or is not this person's to keep any more: its form is not here to
+/// say it.
+fn refused(view: &AgentsView) -> AnyView {
+    let sent = view.posted.returned.as_ref();
+    let has_form = |id: &str| {
+        let mut kept = view.agents.iter().filter(|one| one.manageable);
+        kept.any(|one| one.id.as_str() == id && one.disabled_at.is_none())
+    };
+    let gone = sent.filter(|sent| {
+        let about = sent.form.split_once(':');
+        about.is_some_and(|(_, id)| !has_form(id))
+    });
+    gone.map(|sent| Form::new(&view.posted, sent.form.clone(), Vec::new()).problem())
+        .into_any()
 }
 
 fn agent(agent: &AgentRow, view: &AgentsView) -> AnyView {
@@ -216,6 +233,8 @@ fn scope(agent: &AgentRow, view: &AgentsView) -> AnyView {
             .map(|site| put("sites", site.id.as_str())),
     );
     start.extend(agent.tools.iter().map(|tool| put("tools", tool)));
+    let has = agent.sites.iter().map(|site| site.id.as_str());
+    start.push(put("was", &seen::agent(has, &agent.tools)));
     let form = Form::new(&view.posted, format!("scope:{}", agent.id), start);
     // Those that it has, whether or not the person who looks may see them all by themselves.
     let mut known = view.sites.clone();
@@ -233,6 +252,7 @@ fn scope(agent: &AgentRow, view: &AgentsView) -> AnyView {
                 {form.problem()}
                 {form.which()}
                 {hidden("agent", agent.id.as_str())}
+                {hidden("was", form.value("was"))}
                 {site_ticks(&form, &known)}
                 {tool_ticks(&form, &view.tools)}
                 <button class="btn">"Save the scope"</button>

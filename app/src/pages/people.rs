@@ -120,7 +120,10 @@ fn marks(account: &Account, is_you: bool) -> AnyView {
 }
 
 fn edit(account: &Account, posted: &Posted) -> AnyView {
-    let mut start = vec![("name".to_owned(), account.name.clone())];
+    let mut start = vec![
+        ("name".to_owned(), account.name.clone()),
+        ("wasName".to_owned(), account.name.clone()),
+    ];
     if account.workspace_owner {
         start.push(("owner".to_owned(), "on".to_owned()));
         start.push(("wasOwner".to_owned(), "on".to_owned()));
@@ -133,6 +136,7 @@ fn edit(account: &Account, posted: &Posted) -> AnyView {
                 {form.problem()}
                 {form.which()}
                 {hidden("person", account.id.as_str())}
+                {hidden("wasName", form.value("wasName"))}
                 {hidden("wasOwner", form.value("wasOwner"))}
                 {form.line(Line { field: "name", label: "Name", required: true, ..Line::default() })}
                 {form.tick("owner", "on", "Owner of the workspace".into_any())}

@@ -19,6 +19,7 @@ use crate::{
 use cloudhal_domain::{
     link,
     role::Role,
+    seen,
     view::{AgentRow, Member, SettingsView},
 };
 use leptos::prelude::*;
@@ -70,10 +71,17 @@ fn show(view: SettingsView) -> AnyView {
     .into_any()
 }
 
-/// What was sent from a page that was opened while they might still change things: its form is not here to say it.
+/// What was sent from a page that was opened while they might still change things, or while somebody was still a member: its
+/// form is not here to say it, as are those of one button.
 fn refused(view: &SettingsView) -> AnyView {
     let sent = view.posted.returned.as_ref();
-    let gone = sent.filter(|_| !view.role.may_manage());
+    let left = |form: &str| {
+        let who = form.strip_prefix("member:");
+        who.is_some_and(|who| !view.members.iter().any(|one| one.person.as_str() == who))
+    };
+    let is_button = |form: &str| ["remove", "take_off", "put_back"].contains(&form);
+    let gone =
+        sent.filter(|sent| !view.role.may_manage() || left(&sent.form) || is_button(&sent.form));
     gone.map(|sent| Form::new(&view.posted, sent.form.clone(), Vec::new()).problem())
         .into_any()
 }
@@ -106,10 +114,14 @@ fn member(member: &Member, view: &SettingsView) -> AnyView {
     let off = member
         .disabled
         .then(|| view! { <span class="badge void">{icon("void")}"Disabled"</span> });
+    let email = member
+        .email
+        .as_deref()
+        .map(|email| view! { <br/><span class="hush small">{foreign(email)}</span> });
     let about = view! {
         <div class="who-is">
             <span class="face" aria-hidden="true">{words::initials(&member.name)}</span>
-            <p><b>{foreign(&member.name)}</b> " " {you} {off}<br/><span class="hush small">{foreign(&member.email)}</span></p>
+            <p><b>{foreign(&member.name)}</b> " " {you} {off} {email}</p>
         </div>
     };
     if !view.role.may_manage() {
@@ -122,6 +134,10 @@ fn member(member: &Member, view: &SettingsView) -> AnyView {
     let start = vec![
         ("role".to_owned(), member.role.as_str().to_owned()),
         ("groups".to_owned(), member.groups.join(", ")),
+        (
+            "was".to_owned(),
+            seen::member(Some(member.role), &member.groups),
+        ),
     ];
     let form = Form::new(&view.posted, format!("member:{}", member.person), start);
     let action = link::settings(&view.slug);
@@ -142,6 +158,7 @@ fn member(member: &Member, view: &SettingsView) -> AnyView {
                 {form.problem()}
                 {form.which()}
                 {hidden("person", member.person.as_str())}
+                {hidden("was", form.value("was"))}
                 {form.choice("role", label("Role"), roles())}
                 <div class="line">
                     <label for=groups_id.clone()>{label("Groups")}</label>
@@ -192,10 +209,19 @@ fn agents(view: &SettingsView) -> AnyView {
         true => view! { <p class="quiet">"No agent works on this site."</p> }.into_any(),
         false => view! { <ul class="members">{rows.collect_view()}</ul> }.into_any(),
     };
+    let off = (!view.taken_off.is_empty()).then(|| {
+        let rows = view.taken_off.iter().map(|one| taken_off(one, view));
+        view! {
+            <h3 class="small">"Taken off"</h3>
+            <p class="quiet small">"Only an owner of this site puts them on it again."</p>
+            <ul class="members">{rows.collect_view()}</ul>
+        }
+    });
     view! {
         <section aria-labelledby="agents-title">
             <h2 id="agents-title">"Agents"</h2>
             {list}
+            {off}
             <p class="small"><a href=link::AGENTS>"Agents, their scopes and keys"</a></p>
         </section>
     }
@@ -207,19 +233,35 @@ fn agent(agent: &AgentRow, view: &SettingsView) -> AnyView {
         let fields = view! { {hidden("form", "take_off")} {hidden("agent", agent.id.as_str())} };
         confirm(
             "Take off",
-            "It finds this site no more, and what it waits for here is voided.".into_any(),
+            "It finds this site no more, and what it waits for here is voided. Only an owner of this site puts somebody else's agent on it again."
+                .into_any(),
             fields.into_any(),
             link::settings(&view.slug),
             "Take off this site",
         )
     });
+    view! { <li class="member">{about_agent(agent)}{off}</li> }.into_any()
+}
+
+fn about_agent(agent: &AgentRow) -> AnyView {
+    view! {
+        <div class="who-is">
+            <span class="face" aria-hidden="true">{words::initials(&agent.name)}</span>
+            <p><b>{foreign(&agent.name)}</b><br/><span class="hush small">"Answers to " {foreign(&agent.owner.name)}</span></p>
+        </div>
+    }
+    .into_any()
+}
+
+fn taken_off(agent: &AgentRow, view: &SettingsView) -> AnyView {
     view! {
         <li class="member">
-            <div class="who-is">
-                <span class="face" aria-hidden="true">{words::initials(&agent.name)}</span>
-                <p><b>{foreign(&agent.name)}</b><br/><span class="hush small">"Answers to " {foreign(&agent.owner.name)}</span></p>
-            </div>
-            {off}
+            {about_agent(agent)}
+            <form method="post" action=link::settings(&view.slug)>
+                {hidden("form", "put_back")}
+                {hidden("agent", agent.id.as_str())}
+                <button class="btn small">"Put back"<span class="sr">{format!(" {}", agent.name)}</span></button>
+            </form>
         </li>
     }
     .into_any()

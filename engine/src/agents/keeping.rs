@@ -3,7 +3,10 @@
 //! An agent is kept by the person who owns it and by the owners of the workspace; to anybody else it does not exist. It is
 //! put only on sites that its owner belongs to, and reaches them only while its owner does. An owner of a site may take it off.
 
-use super::{void_soon, void_unreachable_now};
+use super::{
+    placing::{put_on, take_from},
+    void_soon,
+};
 use crate::{
     Engine,
     authority::{Author, Steward},
@@ -11,7 +14,7 @@ use crate::{
     journal::{self, Entry},
     keys,
     people::{self, Person},
-    sites::{self, LockedSite},
+    sites,
     store::{
         Fail, Tx,
         agents::{self as sql, AgentRow},
@@ -22,6 +25,7 @@ use crate::{
 use cloudhal_domain::{
     code::{Code, Refusal},
     id::{AgentId, KeyId, PersonId, SiteId},
+    seen,
     time::Timestamp,
 };
 use serde_json::{Value, json};
@@ -54,6 +58,8 @@ pub struct Change {
     /// Empty means every tool that agents can have.
     pub tools: Option<Vec<String>>,
     pub disabled: Option<bool>,
+    /// Only where that is what the agent reaches still: [`seen::agent`] of what the person who changes it saw.
+    pub only_after: Option<String>,
 }
 
 /// Adds an agent and its first key, as the operator.
@@ -98,7 +104,7 @@ pub async fn add_by(
                     .with("faults", json!([{"pointer": "/name", "problem": "it is taken"}]))
                     .into());
             }
-            put_on(tx, &id, &owner, &new.sites).await?;
+            put_on(tx, &by, (&id, &name), &owner, &new.sites).await?;
             for tool in &new.tools {
                 sql::add_tool(tx, &id, tool).await?;
             }
@@ -127,8 +133,11 @@ pub async fn change(
             let now = tx.now().await?;
             // The agent's row stands for its sites and tools: a redeem that began before is waited for.
             lock_agent(tx, &row.id).await?;
+            if let Some(seen) = &change.only_after {
+                expect_seen(tx, &row, seen).await?;
+            }
             let before = scope(tx, &row).await?;
-            apply(tx, &row, &change, now).await?;
+            apply(tx, &by, &row, &change, now).await?;
             let row = expect_kept(tx, &by, &agent).await?;
             let after = scope(tx, &row).await?;
             if before == after {
@@ -143,7 +152,13 @@ pub async fn change(
     Ok(())
 }
 
-async fn apply(tx: &mut Tx, row: &AgentRow, change: &Change, now: Timestamp) -> Result<(), Fail> {
+async fn apply(
+    tx: &mut Tx,
+    by: &Steward,
+    row: &AgentRow,
+    change: &Change,
+    now: Timestamp,
+) -> Result<(), Fail> {
     if let Some(wanted) = &change.sites {
         let has = sql::sites_of(tx, &row.id).await?;
         let is_new = |site: &&SiteId| !has.iter().any(|(id,)| id == site.as_str());
@@ -151,10 +166,10 @@ async fn apply(tx: &mut Tx, row: &AgentRow, change: &Change, now: Timestamp) -> 
         let owner = people_sql::by_id(tx.sql(), &row.owner_id)
             .await?
             .ok_or_else(|| Fail::from(Refusal::not_found("person")))?;
-        put_on(tx, &row.id, &owner, &added).await?;
+        put_on(tx, by, (&row.id, &row.name), &owner, &added).await?;
         for (site,) in has {
             if !wanted.iter().any(|one| one.as_str() == site) {
-                sql::remove_site(tx, &row.id, &site).await?;
+                take_from(tx, by, row, &site, now).await?;
             }
         }
     }
@@ -167,6 +182,59 @@ async fn apply(tx: &mut Tx, row: &AgentRow, change: &Change, now: Timestamp) -> 
         _ => {}
     }
     Ok(())
+}
+
+/// Whoever owns the workspace no more takes their agents off the sites that they are no member of, told in the workspace's
+/// journal. `owned` are their agents; the caller holds their
+/// locks and the workspace's.
+pub(crate) async fn take_along_everywhere(
+    tx: &mut Tx,
+    by: &Steward,
+    owned: &[String],
+    owner: &str,
+    now: Timestamp,
+) -> Result<(), Fail> {
+    let mut before = Vec::with_capacity(owned.len());
+    for agent in owned {
+        if let Some(row) = sql::by_id(tx.sql(), agent).await? {
+            before.push((scope(tx, &row).await?, row));
+        }
+    }
+    sql::take_along_everywhere(tx, owner).await?;
+    for (before, row) in before {
+        let after = scope(tx, &row).await?;
+        if before != after {
+            let body = json!({"agent": row.id, "name": row.name, "before": before, "after": after});
+            note(tx, by, "agent.changed", body, now).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a change that was made from another scope than there is, as pages show it.
+async fn expect_seen(tx: &mut Tx, row: &AgentRow, seen: &str) -> Result<(), Fail> {
+    let sites = sites_sql::of_agent(tx.sql(), &row.id).await?;
+    let tools = sql::tools(tx.sql(), &row.id).await?;
+    let tools: Vec<String> = tools.into_iter().map(|(tool,)| tool).collect();
+    let now = seen::agent(sites.iter().map(|site| site.id.as_str()), &tools);
+    if seen == now {
+        return Ok(());
+    }
+    let titles: Vec<&str> = sites.iter().map(|site| site.title.as_str()).collect();
+    let on = match titles.is_empty() {
+        true => "no site".to_owned(),
+        false => titles.join(", "),
+    };
+    let with = match tools.is_empty() {
+        true => "every tool".to_owned(),
+        false => tools.join(", "),
+    };
+    Err(Refusal::conflict(format!(
+        "{} works on {on} by now, with {with}: not what this page showed. Nothing was changed. What you chose is below; save again if it still holds.",
+        row.name
+    ))
+    .with("was", now)
+    .into())
 }
 
 /// What an agent was given, for the journal.
@@ -335,64 +403,6 @@ pub async fn revoke_by_prefix(engine: &Engine, shown: &str) -> Result<String, Re
     Ok(unit.await?)
 }
 
-/// Takes an agent off a site, as an owner of the site or whoever keeps the agent. What it waits for there is voided.
-pub async fn take_off(
-    engine: &Engine,
-    by: &Steward,
-    site: &SiteId,
-    agent: &AgentId,
-) -> Result<(), Refusal> {
-    let (by, site, agent) = (by.clone(), site.clone(), agent.clone());
-    let unit = engine.store().write(move |tx| {
-        Box::pin(async move {
-            let now = LockedSite::expect(tx, &site).await?.now();
-            let row = sql::by_id(tx.sql(), agent.as_str()).await?;
-            may_take_off(tx, &by, &site, row.as_ref()).await?;
-            let row = row.ok_or_else(|| Fail::from(Refusal::not_found("agent")))?;
-            // Whoever redeems for it holds its row.
-            lock_agent(tx, &row.id).await?;
-            if !sql::remove_site(tx, &row.id, site.as_str()).await? {
-                return Err(Refusal::not_found("agent").into());
-            }
-            let by = by.author();
-            let entry = Entry {
-                kind: "agent.taken_off",
-                actor: &by,
-                approval: None,
-                body: json!({"agent": row.id, "name": row.name}),
-            };
-            journal::site(tx, site.as_str(), now, entry).await?;
-            void_unreachable_now(tx, site.as_str(), &by, now).await?;
-            sites::announce(tx, "members.changed", site.as_str(), None, now).await
-        })
-    });
-    Ok(unit.await?)
-}
-
-/// A member who may not is told so; to anybody else the site is not there.
-async fn may_take_off(
-    tx: &mut Tx,
-    by: &Steward,
-    site: &SiteId,
-    row: Option<&AgentRow>,
-) -> Result<(), Fail> {
-    let Some(person) = by.as_person() else {
-        return Ok(());
-    };
-    let role = people::role_now(tx, person.id(), site.as_str())
-        .await?
-        .ok_or_else(|| Fail::from(Refusal::not_found("site")))?;
-    let own = row.is_some_and(|row| row.owner_id == person.id().as_str());
-    if role.may_manage() || own {
-        return Ok(());
-    }
-    Err(Refusal::new(
-        Code::Forbidden,
-        "Only an owner of the site, or whoever owns the agent, takes it off. Nothing was changed.",
-    )
-    .into())
-}
-
 /// The lock that every change begins with, and the agent, if this steward keeps it.
 async fn expect_kept(tx: &mut Tx, by: &Steward, agent: &AgentId) -> Result<AgentRow, Fail> {
     journal_sql::lock_workspace(tx).await?;
@@ -433,28 +443,6 @@ async fn expect_owner(
     found
         .filter(|row| row.disabled_at.is_none())
         .ok_or_else(|| Refusal::not_found("person").into())
-}
-
-/// Puts an agent on sites that its owner belongs to; one answer for a site that is not there and one that is not the owner's.
-async fn put_on(
-    tx: &mut Tx,
-    agent: &str,
-    owner: &people_sql::PersonRow,
-    sites: &[SiteId],
-) -> Result<(), Fail> {
-    for site in sites {
-        let there = sites_sql::is_there(tx, site.as_str()).await?;
-        let role = people::role_now(tx, &PersonId::new(&owner.id), site.as_str()).await?;
-        if !there || role.is_none() {
-            let said = format!(
-                "There is no such site, or {} does not belong to it: an agent works only where its owner does. Nothing was changed.",
-                owner.name
-            );
-            return Err(Refusal::new(Code::NotFound, said).into());
-        }
-        sql::add_site(tx, agent, site.as_str()).await?;
-    }
-    Ok(())
 }
 
 async fn note(

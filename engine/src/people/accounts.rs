@@ -11,7 +11,7 @@ use crate::{
     journal::{self, Entry},
     secret::token_digest,
     sites,
-    store::{Fail, Tx, journal as journal_sql, people as sql},
+    store::{Fail, Tx, agents as agents_sql, journal as journal_sql, people as sql},
 };
 use cloudhal_domain::{
     code::{Code, Refusal},
@@ -131,7 +131,7 @@ pub async fn change(
         Box::pin(async move {
             let now = expect_owner(tx, &by).await?;
             let before = expect(tx, &who).await?;
-            apply(tx, &before, &change, now).await?;
+            apply(tx, &by, &before, &change, now).await?;
             let after = expect(tx, &who).await?;
             let moved = differences(&before, &after);
             if !moved.is_empty() {
@@ -188,11 +188,18 @@ async fn expect(tx: &mut Tx, who: &PersonId) -> Result<sql::PersonRow, Fail> {
 
 async fn apply(
     tx: &mut Tx,
+    by: &Steward,
     before: &sql::PersonRow,
     change: &Change,
     now: Timestamp,
 ) -> Result<(), Fail> {
     let id = &before.id;
+    let steps_down = change.workspace_owner == Some(false) && before.workspace_owner == 1;
+    // Before the person's row, as whoever redeems takes them.
+    let owned = match steps_down {
+        true => agents_sql::lock_owned(tx, id).await?,
+        false => Vec::new(),
+    };
     if let Some(name) = &change.name {
         sql::rename(tx, id, name).await?;
     }
@@ -203,6 +210,7 @@ async fn apply(
                 return Err(last(before));
             }
             sql::end_links_by(tx, &format!("person:{id}"), now).await?;
+            agents::take_along_everywhere(tx, by, &owned, id, now).await?;
         }
         _ => {}
     }

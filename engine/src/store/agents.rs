@@ -276,6 +276,80 @@ pub async fn remove_site(tx: &mut Tx, agent: &str, site: &str) -> Result<bool, S
     Ok(done.rows_affected() == 1)
 }
 
+/// Keeps in mind that somebody else than its owner took an agent off a site.
+pub async fn bar(tx: &mut Tx, agent: &str, site: &str, now: Timestamp) -> Result<(), StoreError> {
+    sqlx::query("insert into agents_taken_off (agent_id, site_id, at) values ($1, $2, $3) on conflict do nothing")
+        .bind(agent)
+        .bind(site)
+        .bind(now.ms())
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}
+
+pub async fn is_barred(tx: &mut Tx, agent: &str, site: &str) -> Result<bool, StoreError> {
+    let sql = "select count(*) from agents_taken_off where agent_id = $1 and site_id = $2";
+    let n: i64 = sqlx::query(sql)
+        .bind(agent)
+        .bind(site)
+        .fetch_one(tx.sql())
+        .await?
+        .try_get(0)?;
+    Ok(n > 0)
+}
+
+/// Returns false where it was not.
+pub async fn unbar(tx: &mut Tx, agent: &str, site: &str) -> Result<bool, StoreError> {
+    let done = sqlx::query("delete from agents_taken_off where agent_id = $1 and site_id = $2")
+        .bind(agent)
+        .bind(site)
+        .execute(tx.sql())
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// The agents of a site's members that only an owner of the site puts on it again.
+pub async fn barred_from(pool: &AnyPool, site: &str) -> Result<Vec<AgentRow>, StoreError> {
+    let sql = select!(
+        "where a.disabled_at is null and p.disabled_at is null and a.id in (select t.agent_id from agents_taken_off t where t.site_id = $1)
+           and (p.workspace_owner = 1 or p.id in (select m.person_id from memberships m where m.site_id = $1)) order by a.name, a.id"
+    );
+    Ok(sqlx::query_as(sql).bind(site).fetch_all(pool).await?)
+}
+
+/// Takes the agents of a person off a site; which they were.
+pub async fn take_along(tx: &mut Tx, owner: &str, site: &str) -> Result<Vec<String>, StoreError> {
+    let sql = "delete from agent_sites where site_id = $1 and agent_id in (select id from agents where owner_id = $2) returning agent_id";
+    let rows: Vec<(String,)> = sqlx::query_as(sql)
+        .bind(site)
+        .bind(owner)
+        .fetch_all(tx.sql())
+        .await?;
+    let mut gone: Vec<String> = rows.into_iter().map(|(agent,)| agent).collect();
+    gone.sort();
+    Ok(gone)
+}
+
+/// Takes the agents of a person off every site that the person is no member of.
+pub async fn take_along_everywhere(tx: &mut Tx, owner: &str) -> Result<(), StoreError> {
+    let sql = "delete from agent_sites where agent_id in (select id from agents where owner_id = $1)
+        and not exists (select 1 from memberships m where m.person_id = $1 and m.site_id = agent_sites.site_id)";
+    sqlx::query(sql).bind(owner).execute(tx.sql()).await?;
+    Ok(())
+}
+
+/// Locks the agents of a person, in one order, as [`super::approvals::lock_agent`] does one; which they are.
+pub async fn lock_owned(tx: &mut Tx, owner: &str) -> Result<Vec<String>, StoreError> {
+    let sql = "select id from agents where owner_id = $1 order by id";
+    let rows: Vec<(String,)> = sqlx::query_as(sql).bind(owner).fetch_all(tx.sql()).await?;
+    let mut owned = Vec::with_capacity(rows.len());
+    for (agent,) in rows {
+        super::approvals::lock_agent(tx, &agent).await?;
+        owned.push(agent);
+    }
+    Ok(owned)
+}
+
 /// The sites it was put on, whether or not it reaches them.
 pub async fn sites_of(tx: &mut Tx, agent: &str) -> Result<Vec<(String,)>, StoreError> {
     let sql = "select site_id from agent_sites where agent_id = $1 order by site_id";

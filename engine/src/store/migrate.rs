@@ -55,6 +55,7 @@ const STEPS: &[Step] = &[
     step!(10 "0010_history"),
     step!(11 "0011_made_by"),
     step!(12 "0012_personal_keys"),
+    step!(13 "0013_taken_off"),
 ];
 
 /// Brings the schema up to date; refuses a database that a newer binary wrote, before touching it.

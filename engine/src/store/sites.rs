@@ -5,7 +5,7 @@ use cloudhal_domain::{
     id::{PersonId, SiteId},
     time::Timestamp,
 };
-use sqlx::{AnyPool, FromRow as _, Row as _};
+use sqlx::{Any, AnyPool, Executor, FromRow as _, Row as _};
 
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct SiteRow {
@@ -129,7 +129,10 @@ pub async fn of_persons_client(
         .await?)
 }
 
-pub async fn of_agent(pool: &AnyPool, agent: &str) -> Result<Vec<SiteRow>, StoreError> {
+pub async fn of_agent(
+    db: impl Executor<'_, Database = Any>,
+    agent: &str,
+) -> Result<Vec<SiteRow>, StoreError> {
     let sql = columns!(
         "select",
         "from sites where deleted_at is null and id in (
@@ -137,7 +140,7 @@ pub async fn of_agent(pool: &AnyPool, agent: &str) -> Result<Vec<SiteRow>, Store
             where s.agent_id = $1 and (p.workspace_owner = 1
                 or exists (select 1 from memberships m where m.person_id = p.id and m.site_id = s.site_id))) order by title, id"
     );
-    Ok(sqlx::query_as(sql).bind(agent).fetch_all(pool).await?)
+    Ok(sqlx::query_as(sql).bind(agent).fetch_all(db).await?)
 }
 
 /// Whether a site is there and no tombstone.
@@ -206,6 +209,14 @@ pub async fn settle(tx: &mut Tx, site: &SiteRow) -> Result<(), StoreError> {
     .execute(tx.sql())
     .await?;
     Ok(())
+}
+
+pub async fn title(tx: &mut Tx, site: &str) -> Result<String, StoreError> {
+    Ok(sqlx::query("select title from sites where id = $1")
+        .bind(site)
+        .fetch_one(tx.sql())
+        .await?
+        .try_get(0)?)
 }
 
 pub async fn lanes(tx: &mut Tx, site: &str) -> Result<Option<String>, StoreError> {
@@ -285,6 +296,20 @@ pub async fn role_now(
     row.map(|row| row.try_get(0))
         .transpose()
         .map_err(Into::into)
+}
+
+/// PostgreSQL: keeps a membership as it is until the unit ends, so that whoever ends it waits. SQLite has one writer.
+pub async fn hold_member(tx: &mut Tx, site: &str, person: &str) -> Result<(), StoreError> {
+    if tx.backend() == Backend::Postgres {
+        let sql =
+            "select role from memberships m where site_id = $1 and person_id = $2 for share of m";
+        sqlx::query(sql)
+            .bind(site)
+            .bind(person)
+            .fetch_all(tx.sql())
+            .await?;
+    }
+    Ok(())
 }
 
 pub async fn add_member(

@@ -108,6 +108,16 @@ pub async fn site_agents(
     rows_for(engine, person, rows).await
 }
 
+/// The agents that were taken off a site and may be put back, for its owners.
+async fn agents_taken_off(
+    engine: &Engine,
+    person: &Person,
+    site: &SiteId,
+) -> Result<Vec<AgentRow>, Refusal> {
+    let rows = agents_sql::barred_from(engine.store().read(), site.as_str()).await?;
+    rows_for(engine, person, rows).await
+}
+
 fn keeps(person: &Person, agent: &StoredAgent) -> bool {
     person.is_workspace_owner() || agent.owner_id == person.id().as_str()
 }
@@ -249,12 +259,16 @@ pub async fn settings(
         always: &always,
         may: &drafts,
     };
-    let webhooks = match role.may_manage() {
-        true => Some(webhooks_view(engine, person, &id).await?),
-        false => None,
+    let (webhooks, taken_off) = match role.may_manage() {
+        true => (
+            Some(webhooks_view(engine, person, &id).await?),
+            agents_taken_off(engine, person, &id).await?,
+        ),
+        false => (None, Vec::new()),
     };
     Ok(SettingsView {
         webhooks,
+        taken_off,
         agents: site_agents(engine, person, &id).await?,
         unsatisfiable: policies::unsatisfiable(engine, person, &id).await?,
         gated: can_wait

@@ -182,6 +182,7 @@ fn journal_sentence(kind: &str, body: &Value) -> String {
             _ => format!("changed what the agent {} reaches", text("name")),
         },
         "agent.taken_off" => format!("took the agent {} off the site", text("name")),
+        "agent.put_back" => format!("put the agent {} on the site again", text("name")),
         "key.revoked" if text("name").is_empty() => "revoked a key".into(),
         "key.revoked" => format!("revoked a key of {}", text("name")),
         "person.changed" => person_changed(text("name"), &body["changed"]),

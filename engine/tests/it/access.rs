@@ -599,8 +599,11 @@ async fn adding_by_address_tells_strangers_nothing(world: World) {
             own_page(),
             &scene.site,
             email,
-            Role::Approver,
-            vec!["legal".into()],
+            members::Change {
+                role: Some(Role::Approver),
+                groups: vec!["legal".into()],
+                only_after: None,
+            },
         )
         .await
     };

@@ -30,6 +30,7 @@ mod tampering;
 
 mod outbox;
 
+mod leaving;
 mod lists;
 mod nodes;
 mod sight;

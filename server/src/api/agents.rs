@@ -112,6 +112,7 @@ pub async fn change(
         sites: changes.sites,
         tools: changes.tools,
         disabled: changes.disabled,
+        only_after: None,
     };
     let by = Steward::person(&person, proof);
     agents::change(&app.engine, &by, &agent, change).await?;

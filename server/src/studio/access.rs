@@ -21,6 +21,7 @@ use cloudhal_domain::{
     origin::SameOrigin,
     policy_form::{self, CanWait},
     role::Role,
+    seen,
     time::Timestamp,
     view::{Posted, Returned, Shown, ShownKind},
     webhook::{DeliveryStatus, NewSecret},
@@ -32,7 +33,7 @@ use cloudhal_engine::{
     people::{self, NewPerson, Person},
     policies, studio, webhooks,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// How a form's work ended, where nothing was refused.
@@ -89,9 +90,15 @@ impl Sent {
             "policy" if pointer.starts_with('/') => policy_form::field_of(&pointer),
             _ => pointer.trim_start_matches('/').to_owned(),
         };
+        let mut sent = self.fields.0.clone();
+        // What there is by now is said with the problem: whoever sends the form again has seen it.
+        if let Some(now) = refusal.details.get("was").and_then(Value::as_str) {
+            sent.retain(|(name, _)| name != "was");
+            sent.push(("was".to_owned(), now.to_owned()));
+        }
         Returned {
             form: self.fields.get("form").to_owned(),
-            fields: self.fields.0.clone(),
+            fields: sent,
             faults: faults
                 .into_iter()
                 .map(|fault| Fault {
@@ -157,9 +164,10 @@ async fn keep_people(app: &App, by: &Steward, fields: &Fields) -> Result<Done, R
         "link" => Ok(sign_in_link(people::new_link(engine, by, &who).await?)),
         "change" => {
             let ticked = |field| !fields.get(field).is_empty();
+            let name = fields.get("name");
             let change = people::Change {
-                name: Some(fields.get("name").to_owned()),
                 // Only what the person moved: a page that went stale must not give back what was taken meanwhile.
+                name: Some(name.to_owned()).filter(|now| now != fields.get("wasName")),
                 workspace_owner: Some(ticked("owner")).filter(|now| *now != ticked("wasOwner")),
                 disabled: None,
             };
@@ -246,6 +254,7 @@ async fn keep_agents(
                 sites: Some(fields.all("sites").map(SiteId::new).collect()),
                 tools: Some(tools(fields)?),
                 disabled: None,
+                only_after: Some(fields.get("was").to_owned()),
             };
             agents::change(engine, by, &agent, change).await?;
             Ok(Done::Notice("saved"))
@@ -354,21 +363,40 @@ async fn keep_site(
 ) -> Result<Done, Refusal> {
     let engine = &app.engine;
     let who = PersonId::new(fields.get("person"));
-    let groups = policy_form::words(fields.get("groups"));
+    let becomes = |seen: String| -> Result<members::Change, Refusal> {
+        Ok(members::Change {
+            role: Some(role(fields)?),
+            groups: policy_form::words(fields.get("groups")),
+            only_after: Some(seen),
+        })
+    };
     match kind_of(fields) {
         "add" => {
-            let (role, email) = (role(fields)?, fields.get("email"));
-            members::add(engine, person, proof, site, email, role, groups).await?;
+            // Whoever is a member by now keeps what they are.
+            let change = becomes(seen::member(None, &[]))?;
+            let email = fields.get("email");
+            members::add(engine, person, proof, site, email, change).await?;
             Ok(Done::Notice("member_added"))
         }
         "member" => {
-            let role = Some(role(fields)?);
-            members::set(engine, person, proof, site, &who, role, groups).await?;
+            let change = becomes(fields.get("was").to_owned())?;
+            members::set(engine, person, proof, site, &who, change).await?;
             Ok(Done::Notice("saved"))
         }
         "remove" => {
-            members::set(engine, person, proof, site, &who, None, Vec::new()).await?;
+            let off = members::Change::default();
+            members::set(engine, person, proof, site, &who, off).await?;
             Ok(Done::Notice("member_removed"))
+        }
+        "put_back" => {
+            let by = Steward::person(person, proof);
+            let agent = AgentId::new(fields.get("agent"));
+            match agents::put_back(engine, &by, site, &agent).await {
+                Ok(()) => Ok(Done::Notice("put_back")),
+                // Its form went with it.
+                Err(refusal) if refusal.code == Code::NotFound => Ok(Done::Notice("not_found")),
+                Err(refusal) => Err(refusal),
+            }
         }
         "take_off" => {
             let by = Steward::person(person, proof);

@@ -8,6 +8,7 @@
 
 mod support;
 
+mod stale;
 mod story;
 
 mod cli;

@@ -186,18 +186,13 @@ impl PersonClient {
         role: Option<Role>,
         groups: &[&str],
     ) -> Result<(), Refusal> {
-        let groups = groups.iter().map(|group| (*group).to_owned()).collect();
-        let who = who.person.id();
-        members::set(
-            &self.engine,
-            &self.person,
-            own_page(),
-            site,
-            who,
+        let change = members::Change {
             role,
-            groups,
-        )
-        .await
+            groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+            only_after: None,
+        };
+        let who = who.person.id();
+        members::set(&self.engine, &self.person, own_page(), site, who, change).await
     }
 
     /// This person as whoever keeps accounts, agents and keys.
