@@ -4,187 +4,63 @@
 //! C71, C89]; every other route and every method of MCP meets everybody there is. What is added is counted without anybody
 //! remembering to.
 
-use crate::{cases, reach, support::*};
+mod targets;
+
+use crate::{
+    cases, reach,
+    support::*,
+    webhooks::{Receiver, allowing},
+};
 use reqwest::{Method, RequestBuilder};
+use targets::{Known, Target};
 
-/// A people's route with real ids in it, and what a caller of it would send.
-struct Target {
-    method: Method,
-    path: String,
-    body: Body,
-}
-
-#[derive(Clone)]
-enum Body {
-    None,
-    Json(Value),
-    Form(Vec<(&'static str, String)>),
-}
-
-impl Target {
-    fn on(&self, request: RequestBuilder) -> RequestBuilder {
-        match &self.body {
-            Body::None => request,
-            Body::Json(value) => request.json(value),
-            Body::Form(fields) => request.form(fields),
-        }
-    }
-
-    fn name(&self) -> String {
-        format!("{} {}", self.method, self.path)
-    }
-
-    fn is_json(&self) -> bool {
-        self.path.starts_with("/api") || self.path.starts_with("/_fn")
-    }
-
-    /// Pages for those who are not signed in yet, and two forms that anybody may post.
-    fn is_for_everybody(&self) -> bool {
-        ["/login", "/setup/", "/logout", "/theme"]
-            .iter()
-            .any(|start| self.path.starts_with(start))
-    }
-}
-
+/// Where a site of two versions, with everybody and everything that there can be, waits for a decision.
 struct Scene {
     server: TestServer,
     bot: AgentClient,
     ada: PersonClient,
+    root: PersonClient,
+    /// Sign-in links that were used to come here.
+    spent: i64,
     id: String,
     targets: Vec<Target>,
+    _receiver: Receiver,
 }
+
+const SETTINGS: &str = "/sites/bakery/settings";
+const SPENT: &str = "select count(*) from sign_in_links where used_at is not null";
 
 impl Scene {
     async fn set() -> Self {
-        let server = TestServer::start().await;
+        let receiver = Receiver::start().await;
+        let server = TestServer::start_as(allowing(&[receiver.addr])).await;
+        let server = server.unwrap();
         let (bot, ada) = (server.as_agent("bot").await, server.as_person("ada").await);
+        let root = server.as_owner("root").await;
+        for text in ["First.", "Second."] {
+            bot.edit(&server.site, "visit", text).await;
+            let state = ("stateHash", &*state(&server).await);
+            let published = ada.post_form("/sites/bakery/publish", &[state]).await;
+            assert_eq!(published.location(), "/sites/bakery?notice=published");
+        }
         bot.edit(&server.site, "visit", "New.").await;
         let id = bot.ask("publish", json!({"site": server.site})).await;
-        let node = bot.node(&server.site, "visit").await;
-        let account = server.account("ada").await;
-        let link = cloudhal_engine::people::sign_in_link(server.engine(), &account)
-            .await
-            .unwrap();
-        let record = ada.record(&server.site, &id).await;
-        let (agent, key) = (server.agent_id("bot").await, bot.key[4..30].to_owned());
-        let fill = |path: &str| {
-            path.replace("{site}", server.site.as_str())
-                .replace("{id}", &id)
-                .replace("{slug}", SLUG)
-                .replace("{node}", &node)
-                .replace("{side}", "after")
-                .replace("{person}", account.id().as_str())
-                .replace("{agent}", &agent)
-                .replace("{key}", &key)
-                .replace("{webhook}", &id)
-                .replace("{delivery}", &id)
-                .replace("{token}", link.rsplit('/').next().unwrap())
-                .replace("{*rest}", "sites/anything")
-        };
-        let form = |path: &str| {
-            let text = |name: &str| record[name].as_str().unwrap().to_owned();
-            let mut fields = vec![
-                ("seenDigest", text("seenDigest")),
-                ("stateHash", text("stateHash")),
-                ("decision", "approve".into()),
-                ("ids", id.clone()),
-                ("confirm", SLUG.into()),
-                ("version", "1".into()),
-                // What would change who there is, on the pages that keep them.
-                ("form", "disable".into()),
-                ("agent", agent.clone()),
-                ("key", key.clone()),
-                ("person", account.id().as_str().into()),
-            ];
-            if path.starts_with("/login") {
-                fields = vec![("next", String::new())];
-            }
-            Body::Form(fields)
-        };
-        let mut targets = Vec::new();
-        for route in reach::routes().iter().filter(|route| route.for_people) {
-            if route.path == "/_fn/{*name}" {
-                for function in reach::server_functions() {
-                    let path = function.strip_prefix("POST ").unwrap().to_owned();
-                    let body = json!({"query": {}, "id": id, "slug": SLUG, "node": node, "site": null, "cursor": null, "from": 0});
-                    targets.push(Target {
-                        method: Method::POST,
-                        path,
-                        body: Body::Json(body),
-                    });
-                }
-                continue;
-            }
-            for method in &route.methods {
-                let path = fill(&route.path);
-                let (method, body) = match *method {
-                    "post" if path.ends_with("/webhooks") => (
-                        Method::POST,
-                        Body::Json(json!({"url": "https://hooks.example/"})),
-                    ),
-                    "post" if path == "/api/people" => (
-                        Method::POST,
-                        Body::Json(
-                            json!({"email": "eve@example.com", "name": "Eve", "workspaceOwner": true}),
-                        ),
-                    ),
-                    "post" if path == "/api/agents" => (
-                        Method::POST,
-                        Body::Json(json!({"name": "eve", "sites": [server.site]})),
-                    ),
-                    "post" if path.ends_with("/members") => (
-                        Method::POST,
-                        Body::Json(json!({"email": "ada@example.com", "role": "viewer"})),
-                    ),
-                    "post" if path.ends_with("/keys") || path.ends_with("/sign-in-link") => {
-                        (Method::POST, Body::Json(json!({})))
-                    }
-                    "patch" => (Method::PATCH, Body::Json(json!({"disabled": true}))),
-                    "delete" => (Method::DELETE, Body::None),
-                    "post" if path.starts_with("/api") => (
-                        Method::POST,
-                        Body::Json(json!({"seenDigest": record["seenDigest"]})),
-                    ),
-                    "put" if path.ends_with("/policy") => (Method::PUT, Body::Json(json!({}))),
-                    "put" => (Method::PUT, Body::Json(json!({"role": "viewer"}))),
-                    "post" => (Method::POST, form(&path)),
-                    "get" => (Method::GET, Body::None),
-                    "any" => (Method::POST, Body::Json(json!({}))),
-                    other => panic!("{path} takes {other}: say here what that means"),
-                };
-                targets.push(Target { method, path, body });
-            }
-        }
-        // What the router sends to its fallback: the Studio's other pages.
-        for path in [
-            "/",
-            "/approvals",
-            "/sites",
-            "/sites/bakery",
-            "/sites/bakery/versions",
-            "/sites/bakery/settings",
-            "/agents",
-            "/people",
-            "/journal",
-            "/nothing",
-        ] {
-            targets.push(Target {
-                method: Method::GET,
-                path: path.into(),
-                body: Body::None,
-            });
-        }
+        let known = known(&server, &bot, &ada, &id, &receiver.url()).await;
+        let targets = known.targets();
         assert!(
-            targets.len() > 60,
+            targets.len() > 80,
             "the census found only {} targets",
             targets.len()
         );
         Self {
+            spent: server.database.number(SPENT).await,
             server,
             bot,
             ada,
+            root,
             id,
             targets,
+            _receiver: receiver,
         }
     }
 
@@ -192,8 +68,8 @@ impl Scene {
     async fn assert_untouched(&self, about: &str) {
         let record = self.ada.record(&self.server.site, &self.id).await;
         assert_eq!(record["status"], "pending", "{about}");
-        let spent = "select count(*) from sign_in_links where used_at is not null";
-        assert_eq!(self.server.database.number(spent).await, 1, "{about}");
+        let spent = self.server.database.number(SPENT).await;
+        assert_eq!(spent, self.spent, "{about}");
     }
 
     async fn done(self) {
@@ -201,6 +77,164 @@ impl Scene {
         self.ada.approve(&self.server.site, &self.id).await;
         self.server.done().await;
     }
+}
+
+async fn state(server: &TestServer) -> String {
+    let sql = "select state_hash from sites";
+    server.database.texts(sql).await.remove(0)
+}
+
+/// Makes one of everything that a route may be about.
+async fn known(
+    server: &TestServer,
+    bot: &AgentClient,
+    ada: &PersonClient,
+    id: &str,
+    url: &str,
+) -> Known {
+    let owner = server.account("ada").await;
+    let link = cloudhal_engine::people::sign_in_link(server.engine(), &owner)
+        .await
+        .unwrap();
+    server.as_member("ben", Role::Editor).await;
+    server.account("eve").await;
+    let account = async |name: &str| server.account(name).await.id().as_str().to_owned();
+    let (ada_id, ben, zed) = (
+        account("ada").await,
+        account("ben").await,
+        account("zed").await,
+    );
+    let off = format!("update people set disabled_at = 1 where id = '{zed}'");
+    server.database.try_sql(&off).await.unwrap();
+    server
+        .agent_for("parked", "ben", &[&server.site], &[])
+        .await;
+    server.as_agent("resting").await;
+    let agent = async |name: &str| server.agent_id(name).await;
+    let (parked, resting) = (agent("parked").await, agent("resting").await);
+    let take_off = [("form", "take_off"), ("agent", &*parked)];
+    ada.post_form(SETTINGS, &take_off).await;
+    let disable = [("form", "disable"), ("agent", &*resting)];
+    ada.post_form("/agents", &disable).await;
+
+    let hooks = format!("/api/sites/{}/webhooks", server.site);
+    let made = ada.post_json(&hooks, json!({"url": url})).await.body;
+    let webhook = made["id"].as_str().unwrap().to_owned();
+    let test = [("form", "hook"), ("webhook", &*webhook), ("do", "test")];
+    let arrived = ada.post_form(SETTINGS, &test).await;
+    assert!(arrived.location().ends_with("webhook_arrived"));
+    let told = ada.get(&format!("{hooks}/{webhook}/deliveries")).await.body;
+    let page = ada.get(SETTINGS).await;
+    Known {
+        state: state(server).await,
+        approval: id.to_owned(),
+        digest: text(&ada.record(&server.site, id).await["seenDigest"]),
+        node: bot.node(&server.site, "visit").await,
+        ada: ada_id,
+        ben,
+        zed,
+        bot: agent("bot").await,
+        key: bot.key[4..30].to_owned(),
+        resting,
+        parked,
+        scope: format!("{} ", server.site),
+        policy: PersonClient::policy_seen(&page),
+        url: url.to_owned(),
+        webhook,
+        delivery: text(&told["items"][0]["id"]),
+        token: link.rsplit('/').next().unwrap().to_owned(),
+        site: server.site.clone(),
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+/// The census would prove nothing if what it sends could not be taken from anybody: an owner's is, and the journal tells it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_is_taken_from_an_owner() {
+    let scene = Scene::set().await;
+    for target in scene.targets.iter().filter(|one| !one.changes_something()) {
+        if target.is_nowhere() || target.is_for_everybody() || target.path == "/api/events" {
+            continue;
+        }
+        let request = scene.root.request(target.method.clone(), &target.path);
+        let seen = Seen::of(target.on(request)).await;
+        // Neither is a page: the one is where a form goes.
+        let expect = match target.path.as_str() {
+            "/nothing" | "/approvals/deny" => 404,
+            _ => 200,
+        };
+        assert_eq!(seen.status, expect, "{}", target.name());
+    }
+    let changes = |scene: &Scene| {
+        let all = scene.targets.iter().enumerate();
+        let changing = all.filter(|(_, target)| target.changes_something());
+        changing.map(|(at, _)| at).collect::<Vec<usize>>()
+    };
+    let all = changes(&scene);
+    assert!(all.len() > 40, "only {}", all.len());
+    scene.done().await;
+    for at in all {
+        let scene = Scene::set().await;
+        let target = &scene.targets[at];
+        let about = target.name();
+        let journaled = "select count(*) from journal";
+        let before = scene.server.database.number(journaled).await;
+        let request = scene.root.request(target.method.clone(), &target.path);
+        let seen = Seen::of(target.on(request)).await;
+        let notice = match seen.status {
+            303 => seen.location().split("notice=").nth(1).unwrap_or_default(),
+            status => {
+                assert_eq!(status, 200, "{about}: {}", seen.text);
+                ""
+            }
+        };
+        assert!(
+            Code::ALL.iter().all(|code| code.as_str() != notice),
+            "{about}: {notice}"
+        );
+        let after = scene.server.database.number(journaled).await;
+        assert!(after > before, "{about} changed nothing");
+        scene.server.done().await;
+    }
+}
+
+/// Nobody who may only look changes anything by what an owner sends.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_may_only_look_changes_nothing() {
+    let scene = Scene::set().await;
+    let viewer = scene.server.as_member("vic", Role::Viewer).await;
+    let journaled = "select count(*) from journal";
+    let before = (
+        scene.server.everything().await,
+        scene.server.database.number(journaled).await,
+    );
+    for target in scene.targets.iter().filter(|one| one.changes_something()) {
+        let request = viewer.request(target.method.clone(), &target.path);
+        let seen = Seen::of(target.on(request)).await;
+        let about = target.name();
+        match seen.status {
+            303 => {
+                let notice = seen.location().split("notice=").nth(1).unwrap_or_default();
+                let refused = ["forbidden", "not_found", "denied_some"];
+                assert!(refused.contains(&notice), "{about}: {notice}");
+            }
+            status => assert!(
+                matches!(status, 403 | 404),
+                "{about}: {status} {}",
+                seen.text
+            ),
+        }
+        let after = (
+            scene.server.everything().await,
+            scene.server.database.number(journaled).await,
+        );
+        assert_eq!(after, before, "{about}");
+    }
+    scene.ada.approve(&scene.server.site, &scene.id).await;
+    scene.server.done().await;
 }
 
 /// [C25] The server functions are those of the pages' own program, too; see below.
@@ -264,7 +298,7 @@ async fn nobody_is_let_in_without_a_session() {
         let request = somebody.request(target.method.clone(), &target.path);
         let seen = Seen::of(target.on(request)).await;
         let name = target.name();
-        if target.path == "/api" || target.path.ends_with("/anything") {
+        if target.is_nowhere() {
             assert_refused(&seen, Code::NotFound, &name);
         } else if target.path.starts_with("/_fn") {
             assert_eq!(seen.status, 401, "{name}: {}", seen.text);

@@ -298,6 +298,12 @@ impl PersonClient {
         assert_eq!(seen.status, 200, "{}", seen.text);
     }
 
+    /// The policy that a settings page shows, as its form carries it.
+    #[track_caller]
+    pub fn policy_seen(page: &Seen) -> String {
+        Self::field(page, "seen").replace("&quot;", "\"")
+    }
+
     /// The value of a hidden or pressed field of a page, as its form would send it.
     #[track_caller]
     pub fn field(page: &Seen, name: &str) -> String {

@@ -302,7 +302,10 @@ impl TestServer {
             union all select id || name || session_key || workspace_owner || coalesce(disabled_at, 0) from people
             union all select id || all_tools || coalesce(disabled_at, 0) from agents
             union all select id || coalesce(revoked_at, 0) from agent_keys union all select agent_id || site_id from agent_sites
+            union all select 'off' || agent_id || site_id from agents_taken_off union all select agent_id || tool from agent_tools
             union all select person_id || site_id || role from memberships
+            union all select person_id || site_id || name from group_members
+            union all select id || url || secret || coalesce(old_secret_until, 0) from webhooks
             union all select token_hash from sign_in_links where used_at is null order by 1";
         (self.effects().await, self.database.texts(access).await)
     }
