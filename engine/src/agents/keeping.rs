@@ -133,10 +133,10 @@ pub async fn change(
             let now = tx.now().await?;
             // The agent's row stands for its sites and tools: a redeem that began before is waited for.
             lock_agent(tx, &row.id).await?;
+            let before = scope(tx, &row).await?;
             if let Some(seen) = &change.only_after {
                 expect_seen(tx, &row, seen).await?;
             }
-            let before = scope(tx, &row).await?;
             apply(tx, &by, &row, &change, now).await?;
             let row = expect_kept(tx, &by, &agent).await?;
             let after = scope(tx, &row).await?;

@@ -11,8 +11,9 @@ use cloudhal_domain::{
     tool::Surface,
 };
 use cloudhal_engine::{
-    Engine, agents, approvals,
+    Engine, approvals,
     authority::Decider,
+    callers,
     gate::CallRequest,
     people::{self, Person},
 };
