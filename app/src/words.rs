@@ -360,6 +360,10 @@ pub fn trouble(code: Code) -> (&'static str, &'static str) {
             "Not with your role",
             "You may see this site, but this part of it is for others. An owner can change that.",
         ),
+        Code::StaleView => (
+            "This is not what was asked",
+            "What is stored is not what the request is bound to, so it is not shown and cannot be approved. Nothing was changed. Ask the operator to run `cloudhal verify`.",
+        ),
         Code::Unavailable | Code::RateLimited => (
             "Cloudhal cannot answer right now",
             "Nothing was lost and nothing was changed. Try again in a moment.",

@@ -111,6 +111,9 @@ pub struct NodeChange {
     /// The path it had, where that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_before: Option<String>,
+    /// Its place among its siblings after the change, ascending; absent where it goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<RevisionRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

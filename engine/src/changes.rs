@@ -3,6 +3,7 @@
 
 use crate::{
     Engine,
+    sites::Content,
     store::{
         Connection, Fail, StoreError,
         nodes::{self as nodes_sql, RevisionRow},
@@ -12,6 +13,7 @@ use crate::{
 use cloudhal_domain::{
     approval::Approval,
     card::{CardSite, Change, Changes, NodeChange, RevisionRef, changes_digest},
+    code::{Code, Refusal},
     digest::Digest,
     id::NodeId,
     limits,
@@ -146,8 +148,8 @@ pub async fn stretch(
     }
     let mut diffs = Vec::new();
     for (node, before, after) in sides.into_iter().skip(from).take(limits::CARD_NODES_MAX) {
-        let old = revision(db, site, &node, before.as_ref()).await?;
-        let new = revision(db, site, &node, after.as_ref()).await?;
+        let old = bound_revision(db, site, &node, before.as_ref()).await?;
+        let new = bound_revision(db, site, &node, after.as_ref()).await?;
         let change = node_change(db, site, trees, node, before, after).await?;
         diffs.push(node_diff(change, old.as_ref(), new.as_ref()));
     }
@@ -224,6 +226,7 @@ async fn node_change(
         title: shown.map(|r| r.title.clone()).unwrap_or_default(),
         path,
         path_before,
+        position: new.as_ref().map(|r| r.position),
         node,
         before,
         after,
@@ -245,6 +248,38 @@ async fn revision(
         column: "rev",
         id: node.as_str().to_owned(),
     })?))
+}
+
+/// One side of a change that a card binds, drawn again; refused where it is not what was bound.
+pub async fn bound_revision(
+    db: &mut Connection,
+    site: &str,
+    node: &NodeId,
+    side: Option<&RevisionRef>,
+) -> Result<Option<RevisionRow>, Fail> {
+    match (revision(db, site, node, side).await?, side) {
+        (Some(row), Some(side)) => {
+            expect_bound(&Content::from_revision(row.clone())?, side)?;
+            Ok(Some(row))
+        }
+        (row, _) => Ok(row),
+    }
+}
+
+/// Whether a node's content, drawn again, hashes to what a card binds.
+pub fn expect_bound(content: &Content, side: &RevisionRef) -> Result<(), Refusal> {
+    match content.hash() == side.hash.as_str() {
+        true => Ok(()),
+        false => Err(not_bound()),
+    }
+}
+
+/// Refuses to show something else than what a request is bound to.
+pub fn not_bound() -> Refusal {
+    Refusal::new(
+        Code::StaleView,
+        "The stored records do not give what this request is bound to, so it is not shown. Nothing was decided. Ask the operator to run `cloudhal verify`.",
+    )
 }
 
 /// The nodes that changed on a request's site since it was made.
@@ -314,10 +349,10 @@ pub fn node_diff(
         ("Text", |r| r.body.clone()),
         ("Order", |r| r.position.to_string()),
     ];
-    let whole = old.is_none() || new.is_none();
     for (name, pick) in named {
         let (before, after) = (text(old, pick), text(new, pick));
-        if before != after && !(whole && name == "Order") {
+        // What goes leaves no place among its siblings.
+        if before != after && (new.is_some() || name != "Order") {
             fields.push(field_diff(name, &before, &after));
         }
     }

@@ -483,6 +483,7 @@ async fn live_diff(
         title: row.title.clone(),
         path: path.to_owned(),
         path_before: None,
+        position: Some(row.position),
         before: old.as_ref().map(|r| RevisionRef {
             rev: r.rev,
             hash: Digest::from_text(&r.hash),

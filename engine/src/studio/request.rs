@@ -7,8 +7,7 @@ use crate::{
     policies,
     sites::Content,
     store::{
-        approvals as approvals_sql, journal as journal_sql,
-        nodes::{self as nodes_sql, RevisionRow as StoredRevision},
+        approvals as approvals_sql, journal as journal_sql, nodes::RevisionRow as StoredRevision,
         sites as sites_sql,
     },
     tools::Run,
@@ -17,7 +16,7 @@ use cloudhal_domain::{
     approval::{Approval, Status},
     canonical,
     card::{NodeChange, RevisionRef},
-    code::{Code, Refusal},
+    code::Refusal,
     id::{ApprovalId, NodeId},
     limits, link,
     role::Role,
@@ -103,11 +102,11 @@ async fn before(
     approval: &Approval,
     change: &NodeChange,
 ) -> Result<Option<StoredRevision>, Refusal> {
-    revision(engine, approval, &change.node, change.before.as_ref()).await
+    bound(engine, approval, change, change.before.as_ref()).await
 }
 
 /// What it would hold: a stored revision, or, where the request is for a change of the draft itself, that change on top of
-/// what was there before.
+/// what was there before, at the place that the card says.
 async fn after(
     engine: &Engine,
     approval: &Approval,
@@ -115,11 +114,13 @@ async fn after(
 ) -> Result<Option<StoredRevision>, Refusal> {
     let (Some(side), Run::Draft(draft)) = (&change.after, &engine.tools().get(&approval.tool)?.run)
     else {
-        return revision(engine, approval, &change.node, change.after.as_ref()).await;
+        return bound(engine, approval, change, change.after.as_ref()).await;
     };
     let now = before(engine, approval, change).await?;
     let now = now.map(Content::from_revision).transpose()?;
-    let content = draft.content(approval.arguments.clone(), now)?;
+    let mut content = draft.content(approval.arguments.clone(), now)?;
+    content.position = change.position.unwrap_or(content.position);
+    describing::expect_bound(&content, side)?;
     Ok(Some(content.as_revision(
         &approval.site,
         &change.node,
@@ -127,15 +128,14 @@ async fn after(
     )))
 }
 
-async fn revision(
+async fn bound(
     engine: &Engine,
     approval: &Approval,
-    node: &NodeId,
+    change: &NodeChange,
     side: Option<&RevisionRef>,
 ) -> Result<Option<StoredRevision>, Refusal> {
-    let Some(side) = side else { return Ok(None) };
-    let (db, site) = (engine.store().read(), approval.site.as_str());
-    Ok(nodes_sql::revision(db, site, node.as_str(), side.rev).await?)
+    let (mut db, site) = (engine.store().reader().await?, approval.site.as_str());
+    Ok(describing::bound_revision(&mut db, site, &change.node, side).await?)
 }
 
 /// The changes that a card does not list, a stretch at a time: drawn again from what never changes, and only if they are what
@@ -159,12 +159,7 @@ pub async fn changes(
         .await?;
     let site = approval.site.as_str();
     let drawn = describing::stretch(&mut db, site, all, &bound.digest, from as usize).await?;
-    let diffs = drawn.ok_or_else(|| {
-        Refusal::new(
-            Code::Internal,
-            "The stored records do not give the list that was bound. Ask the operator to run `cloudhal verify`.",
-        )
-    })?;
+    let diffs = drawn.ok_or_else(describing::not_bound)?;
     let step = limits::CARD_NODES_MAX as i64;
     Ok(ChangesView {
         approval: id.clone(),

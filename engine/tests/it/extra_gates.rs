@@ -172,12 +172,12 @@ async fn a_change_that_waits_is_shown_as_it_will_be(world: World) {
             (
                 "Add entry “Spelt” in the draft of The bakery",
                 "bread/spelt",
-                vec!["Title:  -> Spelt", "Text:  -> New."]
+                vec!["Title:  -> Spelt", "Text:  -> New.", "Order:  -> 20"]
             ),
             (
                 "Move entry “Rye” in the draft of The bakery",
                 "rye",
-                vec!["Address: /bread/rye -> /rye"]
+                vec!["Order: 10 -> 40", "Address: /bread/rye -> /rye"]
             ),
         ]
     );

@@ -15,6 +15,7 @@ mod access;
 mod extra_gates;
 mod order;
 mod own_client;
+mod pictures;
 mod policy;
 
 mod deciding;
