@@ -75,10 +75,15 @@ pub async fn inbox(
         limits::PAGE_ITEMS_DEFAULT,
     )
     .await?;
-    let open = approvals_sql::open_counts(engine.store().read(), &filter, engine.now()).await?;
+    let mut open = Vec::new();
+    for filter in by_site(engine, &filter).await? {
+        open.extend(
+            approvals_sql::open_counts(engine.store().read(), &filter, engine.now()).await?,
+        );
+    }
     let count = |status: Status| {
         let of = |(word, _): &&(String, i64)| word == status.as_str();
-        open.iter().find(of).map_or(0, |(_, n)| *n)
+        open.iter().filter(of).map(|(_, n)| n).sum()
     };
     Ok(InboxPage {
         rows,
@@ -125,19 +130,21 @@ pub async fn list_standings(
         })
         .transpose()?;
     let waiting = standings.0 == Status::Pending.as_str();
-    let mut rows = if waiting {
-        approvals_sql::list_waiting(db, filter, place.unwrap_or((i64::MIN, "")), now, limit + 1)
-            .await?
+    let mut rows = Vec::new();
+    for filter in by_site(engine, filter).await? {
+        rows.extend(if waiting {
+            let after = place.unwrap_or((i64::MIN, ""));
+            approvals_sql::list_waiting(db, &filter, after, now, limit + 1).await?
+        } else {
+            let before = place.unwrap_or((i64::MAX, ""));
+            by_standing(engine, &filter, standings, before, limit + 1).await?
+        });
+    }
+    if waiting {
+        rows.sort_by(|a, b| (a.expires_at, &a.id).cmp(&(b.expires_at, &b.id)));
     } else {
-        by_standing(
-            engine,
-            filter,
-            standings,
-            place.unwrap_or((i64::MAX, "")),
-            limit + 1,
-        )
-        .await?
-    };
+        rows.sort_by(|a, b| (b.requested_at, &b.id).cmp(&(a.requested_at, &a.id)));
+    }
     let more = rows.len() as i64 > limit;
     rows.truncate(limit as usize);
     let next = rows.last().filter(|_| more).map(|row| {
@@ -154,7 +161,7 @@ pub async fn list_standings(
     Ok((rows.into_iter().filter_map(inbox_row).collect(), next))
 }
 
-/// Closed ones and approved ones, newest first: each standing by its own index, then one order.
+/// Closed ones and approved ones: the newest of each standing, by its own index.
 async fn by_standing(
     engine: &Engine,
     filter: &approvals_sql::Filter,
@@ -177,9 +184,26 @@ async fn by_standing(
             rows.extend(approvals_sql::list_overdue(db, filter, before, now, limit).await?);
         }
     }
-    rows.sort_by(|a, b| (b.requested_at, &b.id).cmp(&(a.requested_at, &a.id)));
-    rows.truncate(limit as usize);
     Ok(rows)
+}
+
+/// The filter once for each site that it names: those of a slug that was freed and taken again are asked for each by itself.
+async fn by_site(
+    engine: &Engine,
+    filter: &approvals_sql::Filter,
+) -> Result<Vec<approvals_sql::Filter>, Refusal> {
+    if filter.site.is_empty() {
+        return Ok(vec![filter.clone()]);
+    }
+    if filter.site.contains('\0') {
+        return Ok(Vec::new());
+    }
+    let sites = sites_sql::ids_called(engine.store().read(), &filter.site).await?;
+    let of = |(site,): (String,)| approvals_sql::Filter {
+        site,
+        ..filter.clone()
+    };
+    Ok(sites.into_iter().map(of).collect())
 }
 
 fn inbox_row(row: approvals_sql::ListRow) -> Option<InboxRow> {

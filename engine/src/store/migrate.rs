@@ -56,6 +56,7 @@ const STEPS: &[Step] = &[
     step!(11 "0011_made_by"),
     step!(12 "0012_personal_keys"),
     step!(13 "0013_taken_off"),
+    step!(14 "0014_site_history"),
 ];
 
 /// Brings the schema up to date; refuses a database that a newer binary wrote, before touching it.

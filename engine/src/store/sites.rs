@@ -84,6 +84,12 @@ pub async fn is_gone(pool: &AnyPool, slug: &str) -> Result<bool, StoreError> {
     Ok(row.try_get::<i64, _>(0)? > 0)
 }
 
+/// Ids of the sites that a slug or an id stands for. A slug that was freed may be another site's by now.
+pub async fn ids_called(pool: &AnyPool, name: &str) -> Result<Vec<(String,)>, StoreError> {
+    let sql = "select id from sites where slug = $1 or id = $1 order by id";
+    Ok(sqlx::query_as(sql).bind(name).fetch_all(pool).await?)
+}
+
 pub async fn all(pool: &AnyPool) -> Result<Vec<SiteRow>, StoreError> {
     Ok(sqlx::query_as(columns!(
         "select",

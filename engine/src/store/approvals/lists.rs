@@ -29,6 +29,7 @@ pub struct ListRow {
 pub struct Filter {
     /// Sites the viewer may see, or all of them.
     pub person: Option<String>,
+    /// In the Studio and `/api` a slug or an id; in a statement an id.
     pub site: String,
     pub tool: String,
     pub agent: String,
@@ -38,17 +39,30 @@ pub struct Filter {
 
 /// Standing as readers compute it, so that an overdue row leaves the queue before the sweeper comes.
 macro_rules! list {
-    ($($where:literal)+) => {
+    ($site:literal, $($where:literal)+) => {
         concat!(
             "select a.id, a.site_id, s.slug as site_slug, s.title as site_title, a.sentence, a.caller_name, a.surface, a.tool, a.risk,
                 case when a.status in ('pending', 'approved') and a.expires_at <= $1 then 'expired' else a.status end as status,
                 a.requested_at, a.expires_at, a.changed_at, r.outcome
              from approvals a join sites s on s.id = a.site_id left join receipts r on r.approval_id = a.id
-             where ($2 = '' or s.slug = $2 or s.id = $2) and ($3 = '' or a.tool = $3) and ($4 = '' or a.caller_name = $4)
+             where ", $site, " and ($3 = '' or a.tool = $3) and ($4 = '' or a.caller_name = $4)
                and ($5 = '' or lower(a.sentence) like '%' || $5 || '%' or lower(a.caller_name) like '%' || $5 || '%')
                and ($6 = '' or a.site_id in (select m.site_id from memberships m where m.person_id = $6)) and ",
             $($where),+
         )
+    };
+}
+
+/// The list of one site is a statement of its own, since an index that begins with the site serves no "this one or any".
+/// One status: `approvals_by_status`, of a site `approvals_history`. All of them: `approvals_by_time`, of a site
+/// `approvals_by_site_time`. Only there does a page cost the same however long the history is; any other filter reads on from
+/// where the page begins until enough rows fit.
+macro_rules! of_sites {
+    ($filter:expr, $($where:literal)+) => {
+        match $filter.site.is_empty() {
+            true => list!("$2 = ''", $($where)+),
+            false => list!("a.site_id = $2", $($where)+),
+        }
     };
 }
 
@@ -60,7 +74,8 @@ pub async fn list_waiting(
     now: Timestamp,
     limit: i64,
 ) -> Result<Vec<ListRow>, StoreError> {
-    let sql = list!(
+    let sql = of_sites!(
+        filter,
         "a.status = 'pending' and a.expires_at > $1 and (a.expires_at > $7 or (a.expires_at = $7 and a.id > $8)) order by a.expires_at, a.id limit $9"
     );
     Ok(bind_filter(sqlx::query_as(sql), filter, now)
@@ -76,8 +91,8 @@ pub type Before<'b> = (i64, &'b str);
 
 /// Newest first, from a place on. The first condition is the one that an index can begin at.
 macro_rules! history {
-    ($where:literal) => {
-        list!($where
+    ($filter:expr, $where:literal) => {
+        of_sites!($filter, $where
             "a.requested_at <= $7 and (a.requested_at < $7 or a.id < $8) order by a.requested_at desc, a.id desc limit $9")
     };
 }
@@ -92,13 +107,15 @@ pub async fn list_stored(
     limit: i64,
 ) -> Result<Vec<ListRow>, StoreError> {
     let sql = history!(
+        filter,
         "a.status = $10 and (a.status not in ('pending', 'approved') or a.expires_at > $1) and "
     );
     let query = bind_place(sqlx::query_as(sql), filter, before, now, limit);
     Ok(query.bind(status.to_owned()).fetch_all(pool).await?)
 }
 
-/// Those that have run out and are not stored so yet.
+/// Those that have run out and are not stored so yet. They are few, and sorted: the sum keeps SQLite from reading a whole
+/// history in its order to find them.
 pub async fn list_overdue(
     pool: &AnyPool,
     filter: &Filter,
@@ -106,7 +123,11 @@ pub async fn list_overdue(
     now: Timestamp,
     limit: i64,
 ) -> Result<Vec<ListRow>, StoreError> {
-    let sql = history!("a.status in ('pending', 'approved') and a.expires_at <= $1 and ");
+    let sql = of_sites!(
+        filter,
+        "a.status in ('pending', 'approved') and a.expires_at <= $1 and a.requested_at <= $7 and (a.requested_at < $7 or a.id < $8)
+         order by a.requested_at + 0 desc, a.id desc limit $9"
+    );
     let query = bind_place(sqlx::query_as(sql), filter, before, now, limit);
     Ok(query.fetch_all(pool).await?)
 }
@@ -119,7 +140,8 @@ pub async fn list_all(
     now: Timestamp,
     limit: i64,
 ) -> Result<Vec<ListRow>, StoreError> {
-    let query = bind_place(sqlx::query_as(history!("")), filter, before, now, limit);
+    let sql = history!(filter, "");
+    let query = bind_place(sqlx::query_as(sql), filter, before, now, limit);
     Ok(query.fetch_all(pool).await?)
 }
 
@@ -155,9 +177,9 @@ pub async fn open_counts(
     now: Timestamp,
 ) -> Result<Vec<(String, i64)>, StoreError> {
     let sql = "select a.status, count(*)
-        from approvals a join sites s on s.id = a.site_id
+        from approvals a
         where a.status in ('pending', 'approved') and a.expires_at > $1
-          and ($2 = '' or s.slug = $2 or s.id = $2) and ($3 = '' or a.tool = $3) and ($4 = '' or a.caller_name = $4)
+          and ($2 = '' or a.site_id = $2) and ($3 = '' or a.tool = $3) and ($4 = '' or a.caller_name = $4)
           and ($5 = '' or lower(a.sentence) like '%' || $5 || '%' or lower(a.caller_name) like '%' || $5 || '%')
           and ($6 = '' or a.site_id in (select m.site_id from memberships m where m.person_id = $6))
         group by 1";
@@ -255,14 +277,15 @@ pub async fn same_call(
         .await?)
 }
 
-/// A later open request by the same caller with the same tool, for "there is a newer one".
+/// A later open request by the same caller with the same tool, for "there is a newer one". The few open ones are sorted, as
+/// in [`list_overdue`].
 pub async fn newer_open(
     pool: &AnyPool,
     approval: &Approval,
     now: Timestamp,
 ) -> Result<Option<String>, StoreError> {
     let sql = "select id from approvals where site_id = $1 and tool = $2 and caller_kind = $3 and caller_id = $4 and id <> $5 and requested_at >= $6
-        and status in ('pending', 'approved') and expires_at > $7 order by requested_at desc limit 1";
+        and status in ('pending', 'approved') and expires_at > $7 order by requested_at + 0 desc limit 1";
     let row = sqlx::query(sql)
         .bind(approval.site.as_str())
         .bind(&approval.tool)
@@ -284,8 +307,9 @@ pub async fn list_one(
     id: &str,
     now: Timestamp,
 ) -> Result<Option<ListRow>, StoreError> {
-    let sql = list!("a.id = $7");
-    Ok(bind_filter(sqlx::query_as(sql), &Filter::default(), now)
+    let any = Filter::default();
+    let sql = of_sites!(any, "a.id = $7");
+    Ok(bind_filter(sqlx::query_as(sql), &any, now)
         .bind(id)
         .fetch_optional(pool)
         .await?)
