@@ -1,8 +1,13 @@
 //! What a site asks of an approval: how many people, of which groups, how long it holds. Pure rules; who is eligible and what
 //! is stored come from the engine.
 
-use crate::id::PersonId;
+use crate::{
+    canonical,
+    digest::{Digest, Framed},
+    id::PersonId,
+};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
@@ -80,6 +85,13 @@ impl Missing {
 }
 
 impl Policy {
+    /// Names this very policy, for whoever sets another one over it and no third.
+    pub fn digest(&self) -> Digest {
+        Framed::new("cloudhal/policy/v1")
+            .part(canonical::text(&json!(self)))
+            .finish()
+    }
+
     pub fn rule(&self, tool: &str) -> &Rule {
         self.tools.get(tool).unwrap_or(&self.default)
     }

@@ -13,6 +13,7 @@ use cloudhal_domain::{
     approval::{Approval, Status, Verdict},
     canonical::{self, Fault},
     code::{Code, Refusal},
+    digest::Digest,
     id::{PersonId, SiteId},
     origin::SameOrigin,
     policy::{Approver, Missing, Policy, Rule},
@@ -31,15 +32,15 @@ pub async fn get(engine: &Engine, person: &Person, site: &SiteId) -> Result<Poli
 }
 
 /// Sets the policy of a site; its owner's right. One that nobody could satisfy is refused, and nothing changes. Requests that
-/// wait are measured against it when they are decided and when they are redeemed. With `only_after`, only where that is still
-/// the policy there is.
+/// wait are measured against it when they are decided and when they are redeemed. With `only_after`, only where the policy
+/// that there is has one of these digests.
 pub async fn set(
     engine: &Engine,
     person: &Person,
     _: SameOrigin,
     site: &SiteId,
     policy: Value,
-    only_after: Option<Policy>,
+    only_after: Option<Vec<Digest>>,
 ) -> Result<Policy, Refusal> {
     if let Some(at) = not_an_object(&policy) {
         return Err(refuse(&[(at, "must be an object".to_owned())]));
@@ -70,8 +71,11 @@ pub async fn set(
                 return Err(refuse(&hopeless).into());
             }
             let before = of_site(tx.sql(), site.as_str()).await?;
-            if only_after.is_some_and(|seen| seen != before) {
-                return Err(moved().into());
+            if only_after.is_some_and(|seen| !seen.contains(&before.digest())) {
+                return Err(Refusal::conflict(
+                    "Somebody set the policy since you read it. Nothing was changed. Read it again, and repeat your change if it still holds.",
+                )
+                .into());
             }
             let text = canonical::text(&json!(new));
             sql::set_policy(tx, site.as_str(), &text).await?;
@@ -114,13 +118,6 @@ async fn hopeless(
         .map(PersonId::new)
         .collect();
     Ok(policy.unsatisfiable(&eligible, &askers))
-}
-
-/// Refuses a policy that was made from an older one than there is.
-pub fn moved() -> Refusal {
-    Refusal::conflict(
-        "Somebody changed the policy since this page was opened. What you typed is below; compare it with the rules above, and save again if it still holds.",
-    )
 }
 
 /// Where a list stands for an object: the derived reader would take its items as fields in their order.

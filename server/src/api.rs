@@ -21,7 +21,6 @@ use cloudhal_domain::{
     code::{Code, Refusal},
     id::{ApprovalId, PersonId, SiteId},
     limits,
-    policy::Policy,
     role::Role,
     time::Timestamp,
     view::LiveHint,
@@ -46,6 +45,7 @@ use tokio::sync::broadcast::error::RecvError;
 pub mod agents;
 pub mod people;
 pub mod personal_keys;
+pub mod policy;
 
 /// A stream ends after this and the browser opens it again: a session that ended meanwhile ends here too.
 const STREAM_MAX: Duration = Duration::from_secs(300);
@@ -198,32 +198,6 @@ async fn decide(
 pub async fn sites(State(app): State<App>, SignedIn(person): SignedIn) -> Result<Json<Value>, No> {
     Ok(Json(
         json!({"items": studio::sites(&app.engine, &person).await?, "nextCursor": null}),
-    ))
-}
-
-/// `GET /api/sites/{site}/policy`
-pub async fn policy(
-    State(app): State<App>,
-    SignedIn(person): SignedIn,
-    Path(site): Path<String>,
-) -> Result<Json<Policy>, No> {
-    Ok(Json(
-        policies::get(&app.engine, &person, &SiteId::new(site)).await?,
-    ))
-}
-
-/// `PUT /api/sites/{site}/policy`: the whole of it, by an owner of the site.
-pub async fn set_policy(
-    State(app): State<App>,
-    SignedIn(person): SignedIn,
-    FromOurPage(proof): FromOurPage,
-    Path(site): Path<String>,
-    body: Body,
-) -> Result<Json<Policy>, No> {
-    let body = crate::agents::read_body(body).await?;
-    let site = SiteId::new(site);
-    Ok(Json(
-        policies::set(&app.engine, &person, proof, &site, body, None).await?,
     ))
 }
 

@@ -113,7 +113,21 @@ fn people() -> Map<String, Value> {
         "denialCoolDownSeconds": {"type": "integer", "minimum": 0, "maximum": policy::COOL_DOWN_MAX.as_secs(), "default": 0},
     }});
     let rules = json!({"type": "object", "additionalProperties": false, "properties": {"default": rule, "tools": {"type": "object", "additionalProperties": rule}, "extraGatedTools": {"type": "array", "items": {"type": "string"}, "uniqueItems": true}}});
-    paths.insert("/api/sites/{site}/policy".into(), json!({"parameters": [site()], "get": operation("getPolicy", "What approvals of a site take", &["session"], rules.clone()), "put": put("setPolicy", "Set what approvals of a site take", rules)}));
+    let tag = json!({"ETag": {"description": "Names this policy, for If-Match", "schema": {"type": "string"}}});
+    let mut get = operation(
+        "getPolicy",
+        "What approvals of a site take",
+        &["session"],
+        rules.clone(),
+    );
+    let mut set = put("setPolicy", "Set what approvals of a site take", rules);
+    get["responses"]["200"]["headers"] = tag.clone();
+    set["responses"]["200"]["headers"] = tag;
+    set["parameters"] = json!([{"name": "If-Match", "in": "header", "required": false, "schema": {"type": "string"}, "description": "ETag of the policy as it was read: where another one is set by now the answer is `conflict` and nothing changes. Without it the policy is set over whatever there is."}]);
+    paths.insert(
+        "/api/sites/{site}/policy".into(),
+        json!({"parameters": [site()], "get": get, "put": set}),
+    );
     paths.extend(webhooks(&site()));
     paths.insert("/api/events".into(), json!({"get": operation("events", "Live hints as server-sent events", &["session"], json!({"type": "string"}))}));
     paths

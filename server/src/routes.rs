@@ -96,8 +96,8 @@ fn for_people(app: &App) -> Router {
         )
         .route(
             "/api/sites/{site}/policy",
-            get(api::policy)
-                .put(api::set_policy)
+            get(api::policy::get)
+                .put(api::policy::set)
                 .fallback(reply::method_not_allowed),
         )
         .route(

@@ -293,7 +293,7 @@ async fn of_two_who_saw_the_same_policy_one_sets_theirs(world: World) {
                 own_page(),
                 &scene.site,
                 new,
-                Some(seen.clone()),
+                Some(vec![seen.digest()]),
             )
         };
         let (one, other) = tokio::join!(set(100 + round), set(200 + round));

@@ -428,7 +428,7 @@ async fn set_policy(
 ) -> Result<Done, Refusal> {
     let before = policies::get(&app.engine, person, site).await?;
     if canonical::text(&json!(before)) != fields.get("seen") {
-        return Err(policies::moved());
+        return Err(moved());
     }
     let (always, may) = (
         policies::gated_tools(&app.engine),
@@ -448,11 +448,19 @@ async fn set_policy(
         fields.get(name).to_owned()
     });
     let policy = read.map_err(|faults| not_saved(wrong("", "").with("faults", json!(faults))))?;
-    match policies::set(&app.engine, person, proof, site, policy, Some(before)).await {
+    let only_after = Some(vec![before.digest()]);
+    match policies::set(&app.engine, person, proof, site, policy, only_after).await {
         Ok(_) => Ok(Done::Notice("policy_saved")),
         Err(refusal) if refusal.code == Code::InvalidArguments => Err(not_saved(refusal)),
+        Err(refusal) if refusal.code == Code::Conflict => Err(moved()),
         Err(refusal) => Err(refusal),
     }
+}
+
+fn moved() -> Refusal {
+    Refusal::conflict(
+        "Somebody changed the policy since this page was opened. What you typed is below; compare it with the rules above, and save again if it still holds.",
+    )
 }
 
 async fn add_webhook(

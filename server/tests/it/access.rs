@@ -468,3 +468,83 @@ async fn settings_are_changed_by_owners_alone() {
     }
     server.done().await;
 }
+
+/// Whoever says what they read does not overwrite what somebody set meanwhile; whoever does not say sets it as ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_is_set_over_the_one_that_was_read() {
+    on_each(async |server: TestServer| {
+        let root = server.as_owner("root").await;
+        let path = format!("/api/sites/{}/policy", server.site);
+        let lives = |seconds: u64| json!({"default": {"lifetimeSeconds": seconds}});
+        let put = async |seconds, tag: Option<&str>| {
+            let request = root.request(Method::PUT, &path).json(&lives(seconds));
+            Seen::of(match tag {
+                Some(tag) => request.header("if-match", tag),
+                None => request,
+            })
+            .await
+        };
+        let read = async || {
+            let seen = root.get(&path).await;
+            (seen.header("etag").to_owned(), seen.body)
+        };
+        let (first, _) = read().await;
+        assert!(
+            first.starts_with("\"sha256:") && first.ends_with('"'),
+            "{first}"
+        );
+        let set = put(100, None).await;
+        assert_eq!(
+            (set.status, read().await),
+            (200, (set.header("etag").to_owned(), set.body.clone()))
+        );
+        let (now, before) = read().await;
+        assert_ne!(now, first);
+
+        let bare = now.trim_matches('"');
+        let (weak, no_longer) = (format!("W/{now}"), format!("{first}, \"other\""));
+        for stale in [&first, &weak, &no_longer, "\"\"", "\"*\""] {
+            let seen = put(200, Some(stale)).await;
+            assert_refused(&seen, Code::Conflict, stale);
+            assert!(seen.text.contains("Read it again"), "{}", seen.text);
+        }
+        for wrong in [
+            bare,
+            "",
+            ",",
+            "*, *",
+            &format!("{now} {now}"),
+            &format!("{now},"),
+            &format!("w/{now}"),
+        ] {
+            assert_refused(&put(200, Some(wrong)).await, Code::InvalidArguments, wrong);
+        }
+        let twice = root.request(Method::PUT, &path).json(&lives(200));
+        let twice = twice.header("if-match", &first).header("if-match", "*");
+        assert_refused(&Seen::of(twice).await, Code::InvalidArguments, "two lines");
+        assert_eq!(read().await.1, before);
+
+        // The same policy has the same tag, however it came about.
+        assert_eq!(put(300, Some("*")).await.status, 200);
+        assert_eq!(put(100, None).await.header("etag"), now);
+        let named = format!("{first} , {now}");
+        let set = put(400, Some(&named)).await;
+        assert_eq!(
+            (set.status, &set.body["default"]["lifetimeSeconds"]),
+            (200, &json!(400))
+        );
+
+        let (tag, _) = read().await;
+        let (one, other) = tokio::join!(put(500, Some(&tag)), put(600, Some(&tag)));
+        let mut both = [one.status, other.status];
+        both.sort();
+        assert_eq!(both, [200, 409]);
+
+        // Whoever may not set it is told that, whatever they read.
+        let ben = server.as_member("ben", Role::Approver).await;
+        let theirs = ben.request(Method::PUT, &path).json(&lives(700));
+        let seen = Seen::of(theirs.header("if-match", &first)).await;
+        assert_refused(&seen, Code::Forbidden, "an approver");
+    })
+    .await;
+}
