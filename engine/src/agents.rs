@@ -7,8 +7,8 @@ mod used;
 
 pub(crate) use keeping::take_along_everywhere;
 pub use keeping::{
-    Change, NewAgent, NewKey, add, add_by, add_key, change, everyone, new_key, revoke_by_prefix,
-    revoke_key,
+    Added, Change, NewAgent, NewKey, add, add_by, add_key, change, everyone, new_key,
+    revoke_by_prefix, revoke_key,
 };
 pub use lost::void_unreachable;
 pub(crate) use lost::{void_soon, void_unreachable_now};

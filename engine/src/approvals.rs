@@ -391,7 +391,7 @@ pub async fn with_changes(
     Ok(refusal.with("changed", changed))
 }
 
-/// Withdraws one's own open request.
+/// Withdraws one's own open request. Answers with the record as it was left.
 pub async fn cancel(
     engine: &Engine,
     caller: &Caller,
@@ -416,12 +416,12 @@ pub async fn cancel(
                 journal::site(tx, site.as_str(), now, entry).await?;
                 announce(tx, "approval.cancelled", site.as_str(), Some(&id_now), now).await?;
             }
-            Ok(())
+            let left = sql::get_now(tx, &id_now).await?;
+            let left = left.ok_or_else(|| Fail::from(Refusal::not_found("approval")))?;
+            Ok((left.approval, now))
         })
     });
-    unit.await?;
-    let approval = of_caller(engine, caller, id).await?.approval;
-    let now = engine.now();
+    let (approval, now) = unit.await?;
     match approval.standing(now) {
         Status::Cancelled => Ok(approval.record(now, engine.approval_url(id))),
         Status::Redeemed => Err(Refusal::conflict(

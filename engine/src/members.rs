@@ -2,20 +2,22 @@
 //!
 //! A site keeps somebody who can manage it: its last owner stays, unless an owner of the workspace is there, who owns every
 //! site. Taking somebody off a site is never refused because its policy needs them: whoever must go, goes at once, and the
-//! rules that nobody can satisfy any more are named (`policies::unsatisfiable`).
+//! rules that nobody can satisfy any more are named ([`Members::unsatisfiable`]).
 
 use crate::{
     Engine, agents,
     authority::Author,
     journal::{self, Entry},
     people::{self, Person},
+    policies,
     sites::{self, LockedSite},
     store::{
-        Fail, Tx, agents as agents_sql, people as people_sql, policies as policies_sql,
-        sites as sites_sql,
+        Connection, Fail, StoreError, Tx, agents as agents_sql, people as people_sql,
+        policies as policies_sql, sites as sites_sql,
     },
 };
 use cloudhal_domain::{
+    canonical::Fault,
     code::{Code, Refusal},
     id::{PersonId, SiteId},
     origin::SameOrigin,
@@ -26,28 +28,50 @@ use cloudhal_domain::{
     view::Member,
 };
 use serde_json::json;
+use std::collections::HashMap;
 
-/// The members of a site, by name, for those who may see it; their e-mail addresses for its owners alone.
-pub async fn list(engine: &Engine, person: &Person, site: &SiteId) -> Result<Vec<Member>, Refusal> {
+/// Who belongs to a site, by name, and the rules of its policy that nobody could satisfy any more.
+#[derive(Clone, Debug, Default)]
+pub struct Members {
+    pub items: Vec<Member>,
+    pub unsatisfiable: Vec<Fault>,
+}
+
+impl Members {
+    /// E-mail addresses are for those who manage the site alone.
+    async fn of(db: &mut Connection, site: &str, for_role: Role) -> Result<Self, StoreError> {
+        let mut groups: HashMap<String, Vec<String>> = HashMap::new();
+        for (person, group) in policies_sql::groups_on(db, site).await? {
+            groups.entry(person).or_default().push(group);
+        }
+        let mut items = Vec::new();
+        for row in sites_sql::members(db, site).await? {
+            let Some(role) = Role::from_text(&row.role) else {
+                continue;
+            };
+            items.push(Member {
+                groups: groups.remove(&row.person_id).unwrap_or_default(),
+                person: PersonId::new(row.person_id),
+                name: row.name,
+                email: Some(row.email).filter(|_| for_role.may_manage()),
+                role,
+                disabled: row.disabled == 1,
+            });
+        }
+        Ok(Self {
+            items,
+            unsatisfiable: policies::unsatisfiable(db, site).await?,
+        })
+    }
+}
+
+/// The members of a site, for those who may see it.
+pub async fn list(engine: &Engine, person: &Person, site: &SiteId) -> Result<Members, Refusal> {
     let own = people::role_on(engine, person, site)
         .await?
         .ok_or_else(|| Refusal::not_found("site"))?;
     let mut db = engine.store().reader().await?;
-    let mut members = Vec::new();
-    for row in sites_sql::members(&mut db, site.as_str()).await? {
-        let Some(role) = Role::from_text(&row.role) else {
-            continue;
-        };
-        members.push(Member {
-            groups: policies_sql::groups_of(&mut db, site.as_str(), &row.person_id).await?,
-            person: PersonId::new(row.person_id),
-            name: row.name,
-            email: Some(row.email).filter(|_| own.may_manage()),
-            role,
-            disabled: row.disabled == 1,
-        });
-    }
-    Ok(members)
+    Ok(Members::of(&mut db, site.as_str(), own).await?)
 }
 
 /// What somebody is to be on a site.
@@ -60,7 +84,8 @@ pub struct Change {
     pub only_after: Option<String>,
 }
 
-/// Gives somebody a role and groups on a site, or takes both away.
+/// Gives somebody a role and groups on a site, or takes both away. Answers with the members as this change left them; `None` for
+/// whoever sees the site no more, having taken themselves off it.
 pub async fn set(
     engine: &Engine,
     by: &Person,
@@ -68,7 +93,7 @@ pub async fn set(
     site: &SiteId,
     who: &PersonId,
     change: Change,
-) -> Result<(), Refusal> {
+) -> Result<Option<Members>, Refusal> {
     let groups = match change.role {
         Some(_) => checked(change.groups)?,
         None => Vec::new(),
@@ -115,7 +140,7 @@ pub async fn add(
     site: &SiteId,
     email: &str,
     change: Change,
-) -> Result<(), Refusal> {
+) -> Result<Option<Members>, Refusal> {
     // Who may not manage the site learns nothing of who has an account.
     let own = people::role_on(engine, by, site)
         .await?
@@ -162,7 +187,7 @@ struct Setting {
 
 impl Setting {
     /// Under the site's lock.
-    async fn set(self, tx: &mut Tx, now: Timestamp) -> Result<(), Fail> {
+    async fn set(self, tx: &mut Tx, now: Timestamp) -> Result<Option<Members>, Fail> {
         let (site, who, role) = (self.site.as_str(), self.who.as_str(), self.change.role);
         let is_odd = who.contains('\0');
         if role.is_none() && !is_odd {
@@ -212,7 +237,11 @@ impl Setting {
             agents::leave(tx, who, site, &by, now).await?;
         }
         agents::void_unreachable_now(tx, site, &by, now).await?;
-        sites::announce(tx, "members.changed", site, None, now).await
+        sites::announce(tx, "members.changed", site, None, now).await?;
+        match people::role_now(tx, self.by.id(), site).await? {
+            Some(own) => Ok(Some(Members::of(tx.sql(), site, own).await?)),
+            None => Ok(None),
+        }
     }
 
     /// Refuses a change that was made from something else than what there is.

@@ -93,15 +93,13 @@ pub async fn set(
     Ok(policy)
 }
 
-/// The rules that nobody could satisfy any more, as when people left; for those who may see the site.
-pub async fn unsatisfiable(
-    engine: &Engine,
-    person: &Person,
-    site: &SiteId,
-) -> Result<Vec<Fault>, Refusal> {
-    let policy = get(engine, person, site).await?;
-    let mut db = engine.store().reader().await?;
-    let faults = hopeless(&mut db, site.as_str(), &policy).await?;
+/// The rules that nobody could satisfy any more, as when people left.
+pub(crate) async fn unsatisfiable(
+    db: &mut Connection,
+    site: &str,
+) -> Result<Vec<Fault>, StoreError> {
+    let policy = of_site(&mut *db, site).await?;
+    let faults = hopeless(db, site, &policy).await?;
     let fault = |(pointer, problem)| Fault { pointer, problem };
     Ok(faults.into_iter().map(fault).collect())
 }

@@ -31,6 +31,7 @@ mod request;
 
 pub use crate::store::approvals::Filter;
 pub use access::{agent, agents, agents_kept, people, settings, site_agents};
+pub(crate) use access::{agents_on, whole_agent};
 pub use journal::journal;
 pub use request::{approval, changes, preview};
 

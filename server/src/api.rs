@@ -28,9 +28,10 @@ use cloudhal_domain::{
 use cloudhal_engine::{
     approvals,
     authority::Decider,
-    background, members,
+    background,
+    members::{self, Members},
     people::{self as engine_people, Person},
-    policies, studio,
+    studio,
 };
 use futures::Stream;
 use serde::{Deserialize, de::DeserializeOwned};
@@ -207,13 +208,14 @@ pub async fn members(
     SignedIn(person): SignedIn,
     Path(site): Path<String>,
 ) -> Result<Json<Value>, No> {
-    Ok(Json(list_members(&app, &person, &SiteId::new(site)).await?))
+    let all = members::list(&app.engine, &person, &SiteId::new(site)).await?;
+    Ok(listed(all))
 }
 
-async fn list_members(app: &App, person: &Person, site: &SiteId) -> Result<Value, Refusal> {
-    let items = members::list(&app.engine, person, site).await?;
-    let unsatisfiable = policies::unsatisfiable(&app.engine, person, site).await?;
-    Ok(json!({"items": items, "nextCursor": null, "unsatisfiable": unsatisfiable}))
+fn listed(members: Members) -> Json<Value> {
+    Json(
+        json!({"items": members.items, "nextCursor": null, "unsatisfiable": members.unsatisfiable}),
+    )
 }
 
 #[derive(Deserialize)]
@@ -243,17 +245,9 @@ pub async fn set_member(
         groups,
         only_after: None,
     };
-    members::set(&app.engine, &person, proof, &site, &who, change).await?;
+    let left = members::set(&app.engine, &person, proof, &site, &who, change).await?;
     // Whoever took themselves off the site sees it no more.
-    let left = engine_people::role_on(&app.engine, &person, &site)
-        .await?
-        .is_none();
-    if left {
-        return Ok(Json(
-            json!({"items": [], "nextCursor": null, "unsatisfiable": []}),
-        ));
-    }
-    Ok(Json(list_members(&app, &person, &site).await?))
+    Ok(listed(left.unwrap_or_default()))
 }
 
 #[derive(Deserialize)]
@@ -292,8 +286,8 @@ pub async fn add_member(
         groups,
         only_after: None,
     };
-    members::add(&app.engine, &person, proof, &site, &email, change).await?;
-    Ok(Json(list_members(&app, &person, &site).await?))
+    let left = members::add(&app.engine, &person, proof, &site, &email, change).await?;
+    Ok(listed(left.unwrap_or_default()))
 }
 
 #[derive(Deserialize)]

@@ -21,12 +21,14 @@ use crate::{
         approvals::lock_agent,
         journal as journal_sql, people as people_sql, sites as sites_sql,
     },
+    studio,
 };
 use cloudhal_domain::{
     code::{Code, Refusal},
     id::{AgentId, KeyId, PersonId, SiteId},
     seen,
     time::Timestamp,
+    view,
 };
 use serde_json::{Value, json};
 
@@ -51,6 +53,12 @@ pub struct NewKey {
     pub expires_at: Option<Timestamp>,
 }
 
+/// An agent that was just added, and its first key.
+pub struct Added {
+    pub agent: view::AgentRow,
+    pub key: NewKey,
+}
+
 /// What is to be different about an agent; what is `None` stays.
 #[derive(Clone, Debug, Default)]
 pub struct Change {
@@ -68,8 +76,8 @@ pub async fn add(
     owner: &Person,
     new: NewAgent,
 ) -> Result<(AgentId, String), Refusal> {
-    let key = add_by(engine, &Steward::operator(), owner.id(), new).await?;
-    Ok((key.agent, key.secret))
+    let added = add_by(engine, &Steward::operator(), owner.id(), new).await?;
+    Ok((added.agent.id, added.key.secret))
 }
 
 /// Adds an agent of `owner` and its first key. A person adds agents of their own; a workspace owner names anybody.
@@ -78,7 +86,7 @@ pub async fn add_by(
     by: &Steward,
     owner: &PersonId,
     new: NewAgent,
-) -> Result<NewKey, Refusal> {
+) -> Result<Added, Refusal> {
     let name = check_name(&new.name)?;
     check_scope(engine, Some(&new.sites), Some(&new.tools))?;
     check_end(engine, new.expires_at)?;
@@ -110,21 +118,23 @@ pub async fn add_by(
             }
             sql::insert_key(tx, &key_id, &id, &secret_hash, by.made_by(), now, new.expires_at).await?;
             let body = json!({"agent": id, "name": name, "owner": owner.id, "sites": new.sites, "tools": new.tools, "key": key_id});
-            note(tx, &by, "agent.added", body, now).await
+            note(tx, &by, "agent.added", body, now).await?;
+            let row = expect_there(tx, &AgentId::new(id)).await?;
+            Ok(studio::whole_agent(tx.sql(), now, row).await?)
         })
     });
-    unit.await?;
-    Ok(made)
+    let agent = unit.await?;
+    Ok(Added { agent, key: made })
 }
 
 /// Changes what an agent reaches, or stops and starts it again; all of it or nothing. What it still waits for where it lost
-/// its access is voided.
+/// its access is voided. Answers with the agent as this change left it.
 pub async fn change(
     engine: &Engine,
     by: &Steward,
     agent: &AgentId,
     change: Change,
-) -> Result<(), Refusal> {
+) -> Result<view::AgentRow, Refusal> {
     check_scope(engine, change.sites.as_deref(), change.tools.as_deref())?;
     let (by, agent) = (by.clone(), agent.clone());
     let unit = engine.store().write(move |tx| {
@@ -140,16 +150,17 @@ pub async fn change(
             apply(tx, &by, &row, &change, now).await?;
             let row = expect_kept(tx, &by, &agent).await?;
             let after = scope(tx, &row).await?;
-            if before == after {
-                return Ok(());
+            if before != after {
+                let body =
+                    json!({"agent": row.id, "name": row.name, "before": before, "after": after});
+                note(tx, &by, "agent.changed", body, now).await?;
             }
-            let body = json!({"agent": row.id, "name": row.name, "before": before, "after": after});
-            note(tx, &by, "agent.changed", body, now).await
+            Ok(studio::whole_agent(tx.sql(), now, row).await?)
         })
     });
-    unit.await?;
+    let agent = unit.await?;
     void_soon(engine).await;
-    Ok(())
+    Ok(agent)
 }
 
 async fn apply(
@@ -347,13 +358,14 @@ pub async fn add_key(
     Ok(key.secret)
 }
 
-/// Ends a key: the next call with it is refused. Nothing is said of one that is not this agent's, or ended already.
+/// Ends a key: the next call with it is refused. Nothing is said of one that is not this agent's, or ended already. Answers
+/// with the agent as this change left it.
 pub async fn revoke_key(
     engine: &Engine,
     by: &Steward,
     agent: &AgentId,
     key: &KeyId,
-) -> Result<(), Refusal> {
+) -> Result<view::AgentRow, Refusal> {
     let (by, agent, key) = (by.clone(), agent.clone(), key.clone());
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
@@ -365,7 +377,8 @@ pub async fn revoke_key(
                 return Err(Refusal::not_found("key").into());
             }
             let body = json!({"agent": row.id, "name": row.name, "key": key});
-            note(tx, &by, "key.revoked", body, now).await
+            note(tx, &by, "key.revoked", body, now).await?;
+            Ok(studio::whole_agent(tx.sql(), now, row).await?)
         })
     });
     Ok(unit.await?)
@@ -406,20 +419,22 @@ pub async fn revoke_by_prefix(engine: &Engine, shown: &str) -> Result<String, Re
 /// The lock that every change begins with, and the agent, if this steward keeps it.
 async fn expect_kept(tx: &mut Tx, by: &Steward, agent: &AgentId) -> Result<AgentRow, Fail> {
     journal_sql::lock_workspace(tx).await?;
-    let not_there = || Fail::from(Refusal::not_found("agent"));
-    if agent.as_str().contains('\0') {
-        return Err(not_there());
-    }
-    let row = sql::by_id(tx.sql(), agent.as_str())
-        .await?
-        .ok_or_else(not_there)?;
+    let row = expect_there(tx, agent).await?;
     let own = by
         .as_person()
         .is_some_and(|person| person.id().as_str() == row.owner_id);
     match own || people::is_owner_now(tx, by).await? {
         true => Ok(row),
-        false => Err(not_there()),
+        false => Err(Refusal::not_found("agent").into()),
     }
+}
+
+async fn expect_there(tx: &mut Tx, agent: &AgentId) -> Result<AgentRow, Fail> {
+    let row = match agent.as_str().contains('\0') {
+        true => None,
+        false => sql::by_id(tx.sql(), agent.as_str()).await?,
+    };
+    row.ok_or_else(|| Refusal::not_found("agent").into())
 }
 
 /// Who is to own a new agent: whoever adds it, or, for a workspace owner, anybody who is not disabled.

@@ -14,22 +14,25 @@ use crate::{
         approvals::lock_agent,
         people as people_sql, sites as sites_sql,
     },
+    studio,
 };
 use cloudhal_domain::{
     code::{Code, Refusal},
     id::{AgentId, PersonId, SiteId},
     role::Role,
     time::Timestamp,
+    view,
 };
 use serde_json::json;
 
 /// Takes an agent off a site, as an owner of the site or whoever keeps the agent. What it waits for there is voided.
+/// Answers with the agents that are left on the site, as the steward sees them.
 pub async fn take_off(
     engine: &Engine,
     by: &Steward,
     site: &SiteId,
     agent: &AgentId,
-) -> Result<(), Refusal> {
+) -> Result<Vec<view::AgentRow>, Refusal> {
     let (by, site, agent) = (by.clone(), site.clone(), agent.clone());
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
@@ -42,16 +45,17 @@ pub async fn take_off(
             if !take_from(tx, &by, &row, site.as_str(), now).await? {
                 return Err(Refusal::not_found("agent").into());
             }
-            let by = by.author();
+            let author = by.author();
             let entry = Entry {
                 kind: "agent.taken_off",
-                actor: &by,
+                actor: &author,
                 approval: None,
                 body: json!({"agent": row.id, "name": row.name}),
             };
             journal::site(tx, site.as_str(), now, entry).await?;
-            void_unreachable_now(tx, site.as_str(), &by, now).await?;
-            sites::announce(tx, "members.changed", site.as_str(), None, now).await
+            void_unreachable_now(tx, site.as_str(), &author, now).await?;
+            sites::announce(tx, "members.changed", site.as_str(), None, now).await?;
+            Ok(studio::agents_on(tx.sql(), now, by.as_person(), &site).await?)
         })
     });
     Ok(unit.await?)

@@ -27,7 +27,8 @@ use cloudhal_domain::{
 };
 use serde_json::json;
 
-/// A person's decision, once, for what they saw. The site's row is locked first; the record second.
+/// A person's decision, once, for what they saw. The site's row is locked first; the record second. Answers with the record
+/// as this decision left it.
 pub async fn decide(
     engine: &Engine,
     decider: &Decider,
@@ -53,13 +54,7 @@ pub async fn decide(
     engine
         .store()
         .write(move |tx| Box::pin(async move { deciding.decide(tx).await }))
-        .await??;
-    let stored = sql::get(engine.store().read(), id)
         .await?
-        .ok_or_else(|| Refusal::not_found("approval"))?;
-    Ok(stored
-        .approval
-        .record(engine.now(), engine.approval_url(id)))
 }
 
 struct Deciding {
@@ -74,7 +69,7 @@ struct Deciding {
 
 impl Deciding {
     /// The inner refusal keeps what the unit stored on the way, an expiry for instance.
-    async fn decide(self, tx: &mut Tx) -> Result<Result<(), Refusal>, Fail> {
+    async fn decide(self, tx: &mut Tx) -> Result<Result<ApprovalRecord, Refusal>, Fail> {
         let locked = LockedSite::lock(tx, &self.site).await?;
         let now = match &locked {
             Some(locked) => locked.now(),
@@ -155,7 +150,11 @@ impl Deciding {
             now,
         )
         .await?;
-        Ok(Ok(()))
+        let decided = sql::get_now(tx, &self.id)
+            .await?
+            .ok_or_else(|| Fail::from(Refusal::not_found("approval")))?;
+        let url = self.engine.approval_url(&self.id);
+        Ok(Ok(decided.approval.record(now, url)))
     }
 
     /// A client answers for its person alone, and for what that person's client asked at this very door.

@@ -127,6 +127,38 @@ macro_rules! unreachable {
     };
 }
 
+/// How many requests of an agent wait on sites that it reaches.
+pub async fn waiting(
+    db: impl Executor<'_, Database = Any>,
+    agent: &str,
+    now: Timestamp,
+) -> Result<i64, StoreError> {
+    let sql = concat!(
+        "select count(*) from approvals r where r.caller_kind = 'agent' and r.caller_id = $1 and r.status = 'pending' and r.expires_at > $2 and exists (",
+        reach!("1"),
+        "and a.id = r.caller_id and s.site_id = r.site_id)"
+    );
+    let query = sqlx::query(sql).bind(agent).bind(now.ms());
+    Ok(query.fetch_one(db).await?.try_get(0)?)
+}
+
+/// The same, of the sites of one person alone.
+pub async fn waiting_for(
+    db: impl Executor<'_, Database = Any>,
+    agent: &str,
+    person: &str,
+    now: Timestamp,
+) -> Result<i64, StoreError> {
+    let sql = concat!(
+        "select count(*) from approvals r where r.caller_kind = 'agent' and r.caller_id = $1 and r.status = 'pending' and r.expires_at > $2
+           and r.site_id in (select m.site_id from memberships m where m.person_id = $3) and exists (",
+        reach!("1"),
+        "and a.id = r.caller_id and s.site_id = r.site_id)"
+    );
+    let query = sqlx::query(sql).bind(agent).bind(now.ms()).bind(person);
+    Ok(query.fetch_one(db).await?.try_get(0)?)
+}
+
 /// Sites with requests that wait of callers who do not reach them any more.
 pub async fn sites_with_unreachable(pool: &AnyPool) -> Result<Vec<(String,)>, StoreError> {
     let sql = concat!(
@@ -182,9 +214,12 @@ pub async fn tools(
     )
 }
 
-pub async fn keys(pool: &AnyPool, agent: &str) -> Result<Vec<KeyRow>, StoreError> {
+pub async fn keys(
+    db: impl Executor<'_, Database = Any>,
+    agent: &str,
+) -> Result<Vec<KeyRow>, StoreError> {
     let sql = "select id, agent_id, created_at, expires_at, revoked_at, last_used_at from agent_keys where agent_id = $1 order by created_at, id";
-    Ok(sqlx::query_as(sql).bind(agent).fetch_all(pool).await?)
+    Ok(sqlx::query_as(sql).bind(agent).fetch_all(db).await?)
 }
 
 macro_rules! select {
@@ -228,11 +263,14 @@ pub async fn visible_to(pool: &AnyPool, person: &str) -> Result<Vec<AgentRow>, S
 }
 
 /// The agents that were put on a site and are not disabled.
-pub async fn on_site(pool: &AnyPool, site: &str) -> Result<Vec<AgentRow>, StoreError> {
+pub async fn on_site(
+    db: impl Executor<'_, Database = Any>,
+    site: &str,
+) -> Result<Vec<AgentRow>, StoreError> {
     let sql = select!(
         "where a.disabled_at is null and a.id in (select s.agent_id from agent_sites s where s.site_id = $1) order by a.name, a.id"
     );
-    Ok(sqlx::query_as(sql).bind(site).fetch_all(pool).await?)
+    Ok(sqlx::query_as(sql).bind(site).fetch_all(db).await?)
 }
 
 /// Returns false where the owner has an agent of that name.

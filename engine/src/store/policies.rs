@@ -38,6 +38,16 @@ pub async fn groups_of(
     texts(db, sql, &[site, person]).await
 }
 
+/// Every group of a site with each of its people: (person, group).
+pub async fn groups_on(
+    db: &mut Connection,
+    site: &str,
+) -> Result<Vec<(String, String)>, StoreError> {
+    let sql =
+        "select person_id, name from group_members where site_id = $1 order by person_id, name";
+    Ok(sqlx::query_as(sql).bind(site).fetch_all(db).await?)
+}
+
 pub async fn set_groups(
     tx: &mut Tx,
     site: &str,

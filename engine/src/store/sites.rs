@@ -90,12 +90,12 @@ pub async fn ids_called(pool: &AnyPool, name: &str) -> Result<Vec<(String,)>, St
     Ok(sqlx::query_as(sql).bind(name).fetch_all(pool).await?)
 }
 
-pub async fn all(pool: &AnyPool) -> Result<Vec<SiteRow>, StoreError> {
+pub async fn all(db: impl Executor<'_, Database = Any>) -> Result<Vec<SiteRow>, StoreError> {
     Ok(sqlx::query_as(columns!(
         "select",
         "from sites where deleted_at is null order by title, id"
     ))
-    .fetch_all(pool)
+    .fetch_all(db)
     .await?)
 }
 
@@ -108,14 +108,17 @@ pub async fn all_ever(pool: &AnyPool) -> Result<Vec<SiteRow>, StoreError> {
     )
 }
 
-pub async fn of_person(pool: &AnyPool, person: &PersonId) -> Result<Vec<SiteRow>, StoreError> {
+pub async fn of_person(
+    db: impl Executor<'_, Database = Any>,
+    person: &PersonId,
+) -> Result<Vec<SiteRow>, StoreError> {
     let sql = columns!(
         "select",
         "from sites where deleted_at is null and id in (select site_id from memberships where person_id = $1) order by title, id"
     );
     Ok(sqlx::query_as(sql)
         .bind(person.as_str())
-        .fetch_all(pool)
+        .fetch_all(db)
         .await?)
 }
 

@@ -2,12 +2,13 @@
 
 use super::site_of;
 use crate::{
-    Engine, keys, members,
+    Engine, keys,
+    members::{self, Members},
     people::{self, Person},
     policies,
     store::{
+        Connection, StoreError,
         agents::{self as agents_sql, AgentRow as StoredAgent},
-        approvals as approvals_sql,
         sites::{self as sites_sql, SiteRow as StoredSite},
     },
     webhooks,
@@ -60,7 +61,7 @@ pub async fn agents(engine: &Engine, person: &Person) -> Result<AgentsView, Refu
     Ok(AgentsView {
         agents: rows_for(engine, person, rows).await?,
         mcp_url: engine.mcp_url(),
-        sites: own_sites(engine, person)
+        sites: own_sites(&mut *engine.store().reader().await?, person)
             .await?
             .into_iter()
             .map(site_name)
@@ -104,8 +105,19 @@ pub async fn site_agents(
     people::role_on(engine, person, site)
         .await?
         .ok_or_else(|| Refusal::not_found("site"))?;
-    let rows = agents_sql::on_site(engine.store().read(), site.as_str()).await?;
-    rows_for(engine, person, rows).await
+    let mut db = engine.store().reader().await?;
+    Ok(agents_on(&mut db, engine.now(), Some(person), site).await?)
+}
+
+/// The same from a connection; for nobody in particular, the whole of each.
+pub(crate) async fn agents_on(
+    db: &mut Connection,
+    now: Timestamp,
+    looks: Option<&Person>,
+    site: &SiteId,
+) -> Result<Vec<AgentRow>, StoreError> {
+    let rows = agents_sql::on_site(&mut *db, site.as_str()).await?;
+    rows_seen(db, now, looks, rows).await
 }
 
 /// The agents that were taken off a site and may be put back, for its owners.
@@ -127,45 +139,66 @@ async fn rows_for(
     person: &Person,
     rows: Vec<StoredAgent>,
 ) -> Result<Vec<AgentRow>, Refusal> {
-    let own: BTreeSet<String> = own_sites(engine, person)
-        .await?
-        .into_iter()
-        .map(|site| site.id)
-        .collect();
+    let mut db = engine.store().reader().await?;
+    Ok(rows_seen(&mut db, engine.now(), Some(person), rows).await?)
+}
+
+async fn rows_seen(
+    db: &mut Connection,
+    now: Timestamp,
+    looks: Option<&Person>,
+    rows: Vec<StoredAgent>,
+) -> Result<Vec<AgentRow>, StoreError> {
+    let own: BTreeSet<String> = match looks {
+        Some(person) => own_sites(&mut *db, person).await?,
+        None => Vec::new(),
+    }
+    .into_iter()
+    .map(|site| site.id)
+    .collect();
     let mut out = Vec::with_capacity(rows.len());
     for row in rows {
-        out.push(row_for(engine, person, &own, row).await?);
+        out.push(row_for(db, now, looks.map(|person| (person, &own)), row).await?);
     }
     Ok(out)
 }
 
-async fn row_for(
-    engine: &Engine,
-    person: &Person,
-    own_sites: &BTreeSet<String>,
+/// An agent as whoever keeps it sees it.
+pub(crate) async fn whole_agent(
+    db: &mut Connection,
+    now: Timestamp,
     row: StoredAgent,
-) -> Result<AgentRow, Refusal> {
-    let (db, now) = (engine.store().read(), engine.now());
-    let whole = keeps(person, &row);
-    let (keys, waiting) = match whole {
-        true => (
-            agents_sql::keys(db, &row.id).await?,
-            approvals_sql::pending_by_agent(db, &row.id, now).await?,
+) -> Result<AgentRow, StoreError> {
+    row_for(db, now, None, row).await
+}
+
+/// As a person with these sites sees it, or whole.
+async fn row_for(
+    db: &mut Connection,
+    now: Timestamp,
+    looks: Option<(&Person, &BTreeSet<String>)>,
+    row: StoredAgent,
+) -> Result<AgentRow, StoreError> {
+    let partly = looks.filter(|(person, _)| !keeps(person, &row));
+    let (keys, waiting) = match partly {
+        None => (
+            agents_sql::keys(&mut *db, &row.id).await?,
+            agents_sql::waiting(&mut *db, &row.id, now).await?,
         ),
-        false => (
+        Some((person, _)) => (
             Vec::new(),
-            approvals_sql::pending_by_agent_for(db, &row.id, person.id().as_str(), now).await?,
+            agents_sql::waiting_for(&mut *db, &row.id, person.id().as_str(), now).await?,
         ),
     };
-    let sites = sites_sql::of_agent(db, &row.id).await?;
-    let seen = |site: &StoredSite| whole || own_sites.contains(&site.id);
-    let tools = agents_sql::tools(db, &row.id).await?;
+    let sites = sites_sql::of_agent(&mut *db, &row.id).await?;
+    let seen = |site: &StoredSite| partly.is_none_or(|(_, own)| own.contains(&site.id));
+    let tools = agents_sql::tools(&mut *db, &row.id).await?;
     Ok(AgentRow {
         sites: sites.into_iter().filter(seen).map(site_name).collect(),
         tools: tools.into_iter().map(|(tool,)| tool).collect(),
         keys: keys.into_iter().map(key).collect(),
         waiting,
-        manageable: whole,
+        manageable: partly.is_none(),
         id: AgentId::new(row.id),
         name: row.name,
         owner: Owner {
@@ -196,12 +229,11 @@ fn site_name(site: StoredSite) -> SiteName {
     }
 }
 
-async fn own_sites(engine: &Engine, person: &Person) -> Result<Vec<StoredSite>, Refusal> {
-    let db = engine.store().read();
-    Ok(match person.is_workspace_owner() {
-        true => sites_sql::all(db).await?,
-        false => sites_sql::of_person(db, person.id()).await?,
-    })
+async fn own_sites(db: &mut Connection, person: &Person) -> Result<Vec<StoredSite>, StoreError> {
+    match person.is_workspace_owner() {
+        true => sites_sql::all(db).await,
+        false => sites_sql::of_person(db, person.id()).await,
+    }
 }
 
 /// What an agent can be given; approvals of its own are in every scope and are not listed.
@@ -246,7 +278,10 @@ pub async fn settings(
 ) -> Result<SettingsView, Refusal> {
     let (site, role) = site_of(engine, person, slug).await?;
     let id = SiteId::new(&site.id);
-    let members = members::list(engine, person, &id).await?;
+    let Members {
+        items: members,
+        unsatisfiable,
+    } = members::list(engine, person, &id).await?;
     let policy = policies::get(engine, person, &id).await?;
     let asked = policy.tools.values().chain([&policy.default]);
     let groups: BTreeSet<String> = asked
@@ -270,7 +305,7 @@ pub async fn settings(
         webhooks,
         taken_off,
         agents: site_agents(engine, person, &id).await?,
-        unsatisfiable: policies::unsatisfiable(engine, person, &id).await?,
+        unsatisfiable,
         gated: can_wait
             .asked(&policy)
             .into_iter()

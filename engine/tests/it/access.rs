@@ -11,7 +11,7 @@ use cloudhal_engine::{
     authority::Steward,
     members,
     people::{self, NewPerson},
-    policies, studio,
+    studio,
 };
 use std::time::Duration;
 
@@ -337,7 +337,7 @@ async fn an_agent_is_kept_by_its_owner_and_the_workspaces_owners(world: World) {
     refused(taken.map(drop), Code::Conflict);
     let for_ada = new_agent("second", &[&scene.site]);
     let key = agents::add_by(engine, &root.steward(), scene.ada.person().id(), for_ada).await;
-    let seen = studio::agent(engine, scene.ada.person(), &key.unwrap().agent).await;
+    let seen = studio::agent(engine, scene.ada.person(), &key.unwrap().key.agent).await;
     assert_eq!(seen.unwrap().owner.name, "Ada");
     let past = agents::new_key(engine, &scene.ada.steward(), &bot.id, Some(Timestamp(1))).await;
     refused(past.map(drop), Code::InvalidArguments);
@@ -569,8 +569,8 @@ async fn an_approver_who_leaves_leaves_a_policy_that_nobody_satisfies(world: Wor
     let two = json!({"tools": {"publish": {"approvers": 2}}});
     ada.set_policy(site, two).await.unwrap();
     let named = async || {
-        let faults = policies::unsatisfiable(world.engine(), ada.person(), site).await;
-        let faults = faults.unwrap().into_iter();
+        let list = members::list(world.engine(), ada.person(), site).await;
+        let faults = list.unwrap().unsatisfiable.into_iter();
         faults.map(|fault| fault.pointer).collect::<Vec<_>>()
     };
     assert!(named().await.is_empty());
@@ -615,7 +615,7 @@ async fn adding_by_address_tells_strangers_nothing(world: World) {
     refused(add(&scene.ada, "").await, Code::NotFound);
     add(&scene.ada, " BEN@example.com ").await.unwrap();
     let list = members::list(world.engine(), scene.ada.person(), &scene.site).await;
-    let list = list.unwrap();
+    let list = list.unwrap().items;
     let ben = list.iter().find(|member| member.name == "ben").unwrap();
     assert_eq!(
         (ben.role, &ben.groups[..]),
@@ -633,7 +633,8 @@ async fn the_owner_of_another_s_agent_is_not_its_approver(world: World) {
     let new = new_agent("second", &[&scene.site]);
     let key = agents::add_by(world.engine(), &by, whose, new)
         .await
-        .unwrap();
+        .unwrap()
+        .key;
     let second = AgentClient::new(world.engine(), key.agent, key.secret);
     let asked = second.call("publish", scene.publish_args()).await.pending();
     for behind in [&scene.ada, &root] {

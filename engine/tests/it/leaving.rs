@@ -161,7 +161,7 @@ async fn of_two_who_saw_the_same_one_changes_it(world: World) {
         );
         assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
         let is = match one {
-            Ok(()) => seen::member(Some(Role::Editor), &groups[0]),
+            Ok(_) => seen::member(Some(Role::Editor), &groups[0]),
             Err(_) => seen::member(Some(Role::Approver), &groups[1]),
         };
         let lost = refused(one.and(other), Code::Conflict);

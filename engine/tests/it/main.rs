@@ -17,6 +17,7 @@ mod order;
 mod own_client;
 mod pictures;
 mod policy;
+mod telling;
 
 mod deciding;
 mod expiry;

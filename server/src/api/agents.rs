@@ -67,9 +67,8 @@ pub async fn add(
         },
     )
     .await?;
-    let row = studio::agent(&app.engine, &person, &made.agent).await?;
-    let mut answer = key(made);
-    answer["agent"] = json!(row);
+    let mut answer = key(made.key);
+    answer["agent"] = json!(made.agent);
     Ok(unkept(answer))
 }
 
@@ -115,8 +114,9 @@ pub async fn change(
         only_after: None,
     };
     let by = Steward::person(&person, proof);
-    agents::change(&app.engine, &by, &agent, change).await?;
-    Ok(Json(studio::agent(&app.engine, &person, &agent).await?))
+    Ok(Json(
+        agents::change(&app.engine, &by, &agent, change).await?,
+    ))
 }
 
 /// `GET /api/agents/{agent}/keys`
@@ -164,8 +164,7 @@ pub async fn revoke_key(
 ) -> Result<Json<Value>, No> {
     let by = Steward::person(&person, proof);
     let agent = AgentId::new(agent);
-    agents::revoke_key(&app.engine, &by, &agent, &KeyId::new(key)).await?;
-    let row = studio::agent(&app.engine, &person, &agent).await?;
+    let row = agents::revoke_key(&app.engine, &by, &agent, &KeyId::new(key)).await?;
     Ok(Json(json!({"items": row.keys, "nextCursor": null})))
 }
 
@@ -188,7 +187,6 @@ pub async fn take_off(
 ) -> Result<Json<Value>, No> {
     let by = Steward::person(&person, proof);
     let site = SiteId::new(site);
-    agents::take_off(&app.engine, &by, &site, &AgentId::new(agent)).await?;
-    let items = studio::site_agents(&app.engine, &person, &site).await?;
+    let items = agents::take_off(&app.engine, &by, &site, &AgentId::new(agent)).await?;
     Ok(Json(json!({"items": items, "nextCursor": null})))
 }

@@ -29,7 +29,7 @@ use cloudhal_domain::{
 use cloudhal_engine::{
     agents::{self, NewAgent, NewKey},
     authority::Steward,
-    members,
+    members::{self, Members},
     people::{self, NewPerson, Person},
     policies, studio, webhooks,
 };
@@ -41,6 +41,8 @@ enum Done {
     /// Back to the page, which says so.
     Notice(&'static str),
     Secret(Shown),
+    /// Whoever took themselves off the site finds its page no more.
+    Left,
 }
 
 /// A form that was sent, with what is needed to draw its page again.
@@ -62,6 +64,7 @@ impl Sent {
         let page = self.parts.uri.path().to_owned();
         let (status, posted) = match outcome {
             Ok(Done::Notice(notice)) => return back_to(&page, notice),
+            Ok(Done::Left) => return back_to(link::SITES, "member_removed"),
             Ok(Done::Secret(shown)) => {
                 let posted = Posted {
                     shown: Some(shown),
@@ -238,7 +241,7 @@ async fn keep_agents(
                 tools: tools(fields)?,
                 expires_at: end(app, fields)?,
             };
-            Ok(key(agents::add_by(engine, by, &owner, new).await?))
+            Ok(key(agents::add_by(engine, by, &owner, new).await?.key))
         }
         "key" => {
             let expires_at = end(app, fields)?;
@@ -342,16 +345,7 @@ pub async fn settings(
         Err(refusal) => return back_to(link::SITES, refusal.code.as_str()),
     };
     let outcome = keep_site(&app, &person, proof, &site, &sent.fields).await;
-    // Whoever took themselves off the site finds its page no more.
-    if outcome.is_ok() && !sees(&app, &person, &site).await {
-        return back_to(link::SITES, "member_removed");
-    }
     sent.answer(&app, person, outcome).await
-}
-
-async fn sees(app: &App, person: &Person, site: &SiteId) -> bool {
-    let role = people::role_on(&app.engine, person, site).await;
-    matches!(role, Ok(Some(_)))
 }
 
 async fn keep_site(
@@ -375,18 +369,18 @@ async fn keep_site(
             // Whoever is a member by now keeps what they are.
             let change = becomes(seen::member(None, &[]))?;
             let email = fields.get("email");
-            members::add(engine, person, proof, site, email, change).await?;
-            Ok(Done::Notice("member_added"))
+            let left = members::add(engine, person, proof, site, email, change).await?;
+            Ok(still_there(left, "member_added"))
         }
         "member" => {
             let change = becomes(fields.get("was").to_owned())?;
-            members::set(engine, person, proof, site, &who, change).await?;
-            Ok(Done::Notice("saved"))
+            let left = members::set(engine, person, proof, site, &who, change).await?;
+            Ok(still_there(left, "saved"))
         }
         "remove" => {
             let off = members::Change::default();
-            members::set(engine, person, proof, site, &who, off).await?;
-            Ok(Done::Notice("member_removed"))
+            let left = members::set(engine, person, proof, site, &who, off).await?;
+            Ok(still_there(left, "member_removed"))
         }
         "put_back" => {
             let by = Steward::person(person, proof);
@@ -413,6 +407,10 @@ async fn keep_site(
         },
         _ => Err(no_such_form()),
     }
+}
+
+fn still_there(members: Option<Members>, notice: &'static str) -> Done {
+    members.map_or(Done::Left, |_| Done::Notice(notice))
 }
 
 fn role(fields: &Fields) -> Result<Role, Refusal> {
@@ -510,7 +508,12 @@ async fn keep_webhook(
         }
         _ => return Err(no_such_form()),
     };
-    let went = webhooks::first_try(engine, person, site, &id, &sent).await?;
+    let went = match webhooks::first_try(engine, person, site, &id, &sent).await {
+        Ok(went) => went,
+        Err(refusal) if refusal.code == Code::NotFound => return Err(refusal),
+        // It was sent; only how it went cannot be read at this moment.
+        Err(_) => return Ok(Done::Notice("webhook_on_its_way")),
+    };
     Ok(Done::Notice(match (went.status, went.last_error) {
         (DeliveryStatus::Delivered, _) => "webhook_arrived",
         (DeliveryStatus::Waiting, None) => "webhook_on_its_way",

@@ -207,38 +207,6 @@ pub async fn waiting_for(
     Ok(row.try_get(0)?)
 }
 
-pub async fn pending_by_agent(
-    pool: &AnyPool,
-    agent: &str,
-    now: Timestamp,
-) -> Result<i64, StoreError> {
-    let sql = "select count(*) from approvals where caller_kind = 'agent' and caller_id = $1 and status = 'pending' and expires_at > $2";
-    Ok(sqlx::query(sql)
-        .bind(agent)
-        .bind(now.ms())
-        .fetch_one(pool)
-        .await?
-        .try_get(0)?)
-}
-
-/// The same, of the sites of one person alone.
-pub async fn pending_by_agent_for(
-    pool: &AnyPool,
-    agent: &str,
-    person: &str,
-    now: Timestamp,
-) -> Result<i64, StoreError> {
-    let sql = "select count(*) from approvals where caller_kind = 'agent' and caller_id = $1 and status = 'pending' and expires_at > $2
-        and site_id in (select site_id from memberships where person_id = $3)";
-    Ok(sqlx::query(sql)
-        .bind(agent)
-        .bind(now.ms())
-        .bind(person)
-        .fetch_one(pool)
-        .await?
-        .try_get(0)?)
-}
-
 /// The latest denial of this call, by whichever door it came, after a moment.
 pub async fn denied_since(
     tx: &mut Tx,

@@ -10,7 +10,7 @@ use cloudhal_domain::{
     id::{AgentId, KeyId, SiteId},
     origin::{self, SameOrigin},
     role::Role,
-    view::Account,
+    view::{Account, AgentRow},
 };
 use cloudhal_engine::{
     agents, approvals,
@@ -192,7 +192,9 @@ impl PersonClient {
             only_after: None,
         };
         let who = who.person.id();
-        members::set(&self.engine, &self.person, own_page(), site, who, change).await
+        members::set(&self.engine, &self.person, own_page(), site, who, change)
+            .await
+            .map(drop)
     }
 
     /// This person as whoever keeps accounts, agents and keys.
@@ -200,7 +202,7 @@ impl PersonClient {
         Steward::person(&self.person, own_page())
     }
 
-    pub async fn revoke_key(&self, agent: &AgentId, key: &str) -> Result<(), Refusal> {
+    pub async fn revoke_key(&self, agent: &AgentId, key: &str) -> Result<AgentRow, Refusal> {
         agents::revoke_key(&self.engine, &self.steward(), agent, &KeyId::new(key)).await
     }
 
@@ -208,7 +210,7 @@ impl PersonClient {
         &self,
         agent: &AgentId,
         change: agents::Change,
-    ) -> Result<(), Refusal> {
+    ) -> Result<AgentRow, Refusal> {
         agents::change(&self.engine, &self.steward(), agent, change).await
     }
 
