@@ -2,7 +2,7 @@
 
 use cloudhal_domain::{
     answer::{Answer, Pending},
-    card::Card,
+    card::{Card, Change},
     code::{Code, Refusal},
     odd::{self, Segment},
 };
@@ -49,13 +49,16 @@ pub fn question(card: &Card, url: &str) -> String {
     }
     if let Some(changes) = &card.changes {
         for node in changes.nodes.iter().take(LISTED_MAX) {
+            let placed = matches!(node.change, Change::Added | Change::Moved);
+            let order = node.position.filter(|_| placed);
             let _ = write!(
                 text,
-                "\n- {}: {} “{}” at /{} (+{} −{} words)",
+                "\n- {}: {} “{}” at /{}{} (+{} −{} words)",
                 node.change.in_words(),
                 shown(&node.kind),
                 shown(&node.title),
                 shown(&node.path),
+                order.map_or_else(String::new, |order| format!(", order {order}")),
                 node.words_added,
                 node.words_removed
             );
@@ -192,6 +195,36 @@ mod tests {
         assert_eq!(
             result.structured_content.unwrap()["error"]["code"],
             "too_many_pending"
+        );
+    }
+
+    #[test]
+    fn a_question_says_where_a_page_will_stand() {
+        let card = |change: &str| -> Card {
+            serde_json::from_value(json!({
+                "sentence": "Move entry “Rye”", "consequence": "The draft changes.", "risk": "reversible", "facts": [],
+                "site": {"id": "s", "slug": "bakery", "title": "Bakery", "liveVersion": null, "nodeCount": 4, "stateRev": 1},
+                "asker": {"kind": "person", "id": "p", "name": "Ada", "surface": "mcp"},
+                "changes": {
+                    "comparedWith": "compared with the draft", "added": 0, "edited": 1, "removed": 0, "wordsAdded": 0, "wordsRemoved": 0,
+                    "total": 1, "digest": "sha256:0",
+                    "nodes": [{"node": "n", "change": change, "kind": "entry", "title": "Rye", "path": "rye", "position": 40, "wordsAdded": 0, "wordsRemoved": 0}],
+                },
+            }))
+            .unwrap()
+        };
+        let line = |change| question(&card(change), "https://hal.example/approvals/1");
+        for change in ["moved", "added"] {
+            assert!(
+                line(change).contains("“Rye” at /rye, order 40 (+0"),
+                "{}",
+                line(change)
+            );
+        }
+        assert!(
+            line("edited").contains("“Rye” at /rye (+0"),
+            "{}",
+            line("edited")
         );
     }
 
