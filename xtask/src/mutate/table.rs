@@ -33,6 +33,8 @@ const APPROVALS: &str = "engine/src/approvals.rs";
 const SIGNING: &str = "engine/src/signing.rs";
 const SITES: &str = "engine/src/sites.rs";
 const GATE: &str = "engine/src/gate.rs";
+const CHANGES: &str = "engine/src/changes.rs";
+const POLICIES: &str = "engine/src/policies.rs";
 
 const BINDINGS: &[&str] = &["guard::the_redeeming_update_asks_for_every_binding"];
 const DECIDES: &[&str] = &["guard::the_deciding_update_asks_for_everything"];
@@ -293,8 +295,18 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation!(
         "decide-own", "the owner of the asking agent counts where another is asked for", DECIDING,
-        "if open && !measured.counts(self.person.id()) {" => "if false && !measured.counts(self.person.id()) {",
+        "if open && !measured.counts(self.decider.person()) {" => "if false && !measured.counts(self.decider.person()) {",
         &["policy::the_owner_of_the_agent_does_not_count_where_another_is_required"], ""
+    ),
+    mutation!(
+        "picture-unchecked", "what is drawn for a request is not compared with what it is bound to", CHANGES,
+        "match content.hash() == side.hash.as_str() {" => "match !content.hash().is_empty() || !side.hash.as_str().is_empty() {",
+        &["pictures::a_draft_picture_that_is_not_what_was_bound_is_not_shown", "pictures::a_publish_picture_that_is_not_what_was_bound_is_not_shown"], ""
+    ),
+    mutation!(
+        "policy-over-any", "a policy is set over whichever there is, whatever was read", POLICIES,
+        "if only_after.is_some_and(|seen| !seen.contains(&before.digest())) {" => "if only_after.is_some_and(|seen| seen.is_empty()) {",
+        &["policy::of_two_who_saw_the_same_policy_one_sets_theirs"], ""
     ),
     // Asking.
     Mutation {
