@@ -327,7 +327,7 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation!(
         "agent-not-locked", "PostgreSQL: what an agent has waiting is counted without its lock", APPROVALS,
-        "        sql::lock_agent(tx, self.caller.id()).await?;\n" => "        let _ = sql::lock_agent;\n",
+        "        sql::lock_caller(tx, key_of(&self.caller)).await?;\n" => "        let _ = sql::lock_caller;\n",
         &["story::a_flood_over_several_sites_stops_at_the_same_cap"], ""
     ),
     mutation!(
