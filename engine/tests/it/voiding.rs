@@ -318,16 +318,20 @@ async fn a_restore_ends_sessions_and_links_of_before(world: World) {
     };
     let token = link().await;
     save("before").await;
+    let client = OwnClient::made(engine, ben.person(), "desk").await.unwrap();
+    client.caller().await.unwrap();
     background::start_epoch(engine).await.unwrap();
     let spent = people::spend_sign_in_link(engine, &token).await;
     refused(spent, Code::SignInFailed);
+    // A key of their own client goes with its session.
+    refused(client.caller().await, Code::Unauthorized);
     let now = engine.now().ms();
     assert_eq!(engine.store().session("before", now).await.unwrap(), None);
     let told = "select body from journal where kind = 'instance.restored'";
     let told: Value = serde_json::from_str(&world.text(told).await).unwrap();
     assert_eq!(
         (&told["sessions"], &told["signInLinks"]),
-        (&json!(1), &json!(1))
+        (&json!(2), &json!(1))
     );
     // What is made from now on works.
     save("after").await;
