@@ -48,6 +48,11 @@ impl Target {
             .any(|start| self.path.starts_with(start))
     }
 
+    /// What everybody has of their own.
+    pub fn is_ones_own(&self) -> bool {
+        self.method == Method::POST && self.path == "/api/personal-keys"
+    }
+
     pub fn changes_something(&self) -> bool {
         let reads = self.method == Method::GET || self.path.starts_with("/_fn");
         !reads && !self.is_nowhere() && !self.is_for_everybody()
@@ -71,6 +76,8 @@ pub struct Known {
     pub bot: String,
     pub key: String,
     pub resting: String,
+    /// A key of the workspace's owner's own client.
+    pub personal: String,
     pub parked: String,
     /// What the first of them reaches, and the policy, as their forms carry it.
     pub scope: String,
@@ -84,6 +91,10 @@ pub struct Known {
 impl Known {
     fn fill(&self, route: &str) -> String {
         route
+            .replace(
+                "personal-keys/{key}",
+                &format!("personal-keys/{}", self.personal),
+            )
             .replace("{site}", self.site.as_str())
             .replace("{id}", &self.approval)
             .replace("{slug}", SLUG)
@@ -179,6 +190,7 @@ impl Known {
             }
             ("patch", "agents/{agent}") => json!({"disabled": true}),
             ("post", "agents/{agent}/keys") => json!({}),
+            ("post", "personal-keys") => json!({"name": "desk"}),
             other => panic!("say here what a caller of {other:?} sends"),
         }
     }
