@@ -260,6 +260,14 @@ fn access() -> Map<String, Value> {
             "parameters": at(&["agent", "key"]),
             "delete": plain("revokeKey", "End a key at once"),
         },
+        "/api/personal-keys": {
+            "get": plain("listPersonalKeys", "Keys of your own MCP clients that are good now"),
+            "post": with("makePersonalKey", "A key for your own MCP client, told once; it ends with this session", &["name"], json!({"name": text()})),
+        },
+        "/api/personal-keys/{key}": {
+            "parameters": at(&["key"]),
+            "delete": plain("endPersonalKey", "End a key of your own client at once"),
+        },
     });
     match paths {
         Value::Object(paths) => paths,
