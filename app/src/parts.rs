@@ -12,6 +12,7 @@ pub mod icon;
 pub mod journal;
 pub mod loaded;
 pub mod notice;
+pub mod own_client;
 pub mod page;
 pub mod policy;
 pub mod query;

@@ -286,6 +286,7 @@ pub fn notice(code: &str) -> (Tone, &'static str) {
             "The site changed since this page was opened, so nothing was done. Please look again.",
         ),
         "saved" => (Good, "Saved."),
+        "own_key_ended" => (Good, "Ended. The next call with that key is refused."),
         "key_revoked" => (Good, "Revoked. The next call with that key is refused."),
         "disabled" => (Good, "Disabled. It can be enabled again."),
         "enabled" => (Good, "Enabled."),
@@ -467,6 +468,11 @@ pub fn connect_line(mcp_url: &str) -> String {
     format!(
         "claude mcp add --transport http cloudhal {mcp_url} --header \"Authorization: Bearer YOUR_KEY\""
     )
+}
+
+/// The same for a client on the machine where the database is.
+pub fn here_line() -> String {
+    "claude mcp add cloudhal -- cloudhal mcp".to_owned()
 }
 
 #[cfg(test)]

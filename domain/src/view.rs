@@ -430,6 +430,8 @@ pub struct AgentsView {
     pub tools: Vec<String>,
     /// Whom a workspace owner may make the owner of an agent; empty for anybody else.
     pub owners: Vec<Owner>,
+    /// Keys of the MCP clients of the person who looks.
+    pub own_keys: Vec<PersonalKey>,
     pub posted: Posted,
 }
 
@@ -535,6 +537,8 @@ pub struct Shown {
 #[serde(rename_all = "snake_case")]
 pub enum ShownKind {
     Key,
+    /// Of the person's own client: good while they stay signed in.
+    PersonalKey,
     SignInLink,
     /// Named by the destination's host; until when the one before signs as well, where there was one.
     WebhookSecret,

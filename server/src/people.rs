@@ -9,7 +9,7 @@ mod store;
 
 use crate::{App, reply::No};
 use axum::{
-    extract::{FromRequestParts, Request, State},
+    extract::{FromRequestParts, OptionalFromRequestParts, Request, State},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -273,6 +273,16 @@ impl<S: Send + Sync> FromRequestParts<S> for InSession {
         found
             .map(Self)
             .ok_or_else(|| No(Refusal::new(Code::Unauthorized, "Sign in first.")))
+    }
+}
+
+/// For forms, which send whoever is not signed in to the sign-in page.
+impl<S: Send + Sync> OptionalFromRequestParts<S> for InSession {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Option<Self>, Infallible> {
+        let found = <Self as FromRequestParts<S>>::from_request_parts(parts, state);
+        Ok(found.await.ok())
     }
 }
 

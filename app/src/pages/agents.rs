@@ -8,6 +8,7 @@ use crate::{
         icon::icon,
         loaded::{ask, loaded},
         notice::Notice,
+        own_client::own_client,
         page::{Empty, window_title},
         query,
         shown::shown,
@@ -59,6 +60,7 @@ fn show(view: AgentsView) -> AnyView {
             <p>"Where the agent runs, say where Cloudhal is, with its key in place of YOUR_KEY."</p>
             <Command line=words::connect_line(&view.mcp_url)/>
         </section>
+        {own_client(&view)}
     }
     .into_any()
 }

@@ -26,6 +26,15 @@ pub fn shown(shown: Option<Shown>, mcp_url: &str) -> AnyView {
                 view! { <p class="small">"Where the agent runs, say where Cloudhal is:"</p><Command line=connect/> }.into_any(),
             )
         }
+        ShownKind::PersonalKey => (
+            view! { "The key of your client " {name} }.into_any(),
+            view! {
+                "It is shown this once and nobody can look it up again. It is good while you stay signed in here, until " {until}
+                " at the latest. What your client asks for with it waits for a person, as an agent's calls do."
+            }
+            .into_any(),
+            view! { <p class="small">"Where the client runs, say where Cloudhal is:"</p><Command line=words::connect_line(mcp_url)/> }.into_any(),
+        ),
         ShownKind::SignInLink => (
             view! { "The sign-in link of " {name} }.into_any(),
             view! {
@@ -48,7 +57,7 @@ pub fn shown(shown: Option<Shown>, mcp_url: &str) -> AnyView {
         }
     };
     let copy = match shown.kind {
-        ShownKind::Key => "Copy the key",
+        ShownKind::Key | ShownKind::PersonalKey => "Copy the key",
         ShownKind::SignInLink => "Copy the link",
         ShownKind::WebhookSecret => "Copy the secret",
     };

@@ -5,7 +5,7 @@ use crate::{
     Engine, keys,
     members::{self, Members},
     people::{self, Person},
-    policies,
+    personal_keys, policies,
     store::{
         Connection, StoreError,
         agents::{self as agents_sql, AgentRow as StoredAgent},
@@ -68,6 +68,7 @@ pub async fn agents(engine: &Engine, person: &Person) -> Result<AgentsView, Refu
             .collect(),
         tools: tools_of_agents(engine),
         owners,
+        own_keys: personal_keys::list(engine, person).await?,
         posted: Posted::default(),
     })
 }

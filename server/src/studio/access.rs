@@ -4,7 +4,7 @@
 use super::{Fields, back_to, draw, sign_in_first};
 use crate::{
     App,
-    people::{FromOurPage, MaybePerson},
+    people::{FromOurPage, InSession, MaybePerson},
     reply::No,
 };
 use axum::{
@@ -31,6 +31,7 @@ use cloudhal_engine::{
     authority::Steward,
     members::{self, Members},
     people::{self, NewPerson, Person},
+    personal_keys::{self, Session},
     policies, studio, webhooks,
 };
 use serde_json::{Value, json};
@@ -202,6 +203,7 @@ fn sign_in_link(link: people::Link) -> Done {
 pub async fn agents(
     State(app): State<App>,
     MaybePerson(person): MaybePerson,
+    session: Option<InSession>,
     FromOurPage(proof): FromOurPage,
     request: Request,
 ) -> Response {
@@ -209,12 +211,39 @@ pub async fn agents(
         Ok(sent) => sent,
         Err(refusal) => return No(refusal).into_response(),
     };
-    let Some(person) = person else {
+    let (Some(person), Some(InSession(session))) = (person, session) else {
         return sign_in_first(link::AGENTS);
     };
-    let by = Steward::person(&person, proof);
-    let outcome = keep_agents(&app, &person, &by, &sent.fields).await;
+    let outcome = match kind_of(&sent.fields) {
+        "own_key" | "own_end" => keep_own_client(&app, &person, proof, session, &sent.fields).await,
+        _ => {
+            let by = Steward::person(&person, proof);
+            keep_agents(&app, &person, &by, &sent.fields).await
+        }
+    };
     sent.answer(&app, person, outcome).await
+}
+
+async fn keep_own_client(
+    app: &App,
+    person: &Person,
+    proof: SameOrigin,
+    session: Session,
+    fields: &Fields,
+) -> Result<Done, Refusal> {
+    let engine = &app.engine;
+    if kind_of(fields) == "own_end" {
+        let key = KeyId::new(fields.get("key"));
+        personal_keys::end(engine, person, proof, &key).await?;
+        return Ok(Done::Notice("own_key_ended"));
+    }
+    let made = personal_keys::make(engine, person, proof, session, fields.get("name")).await?;
+    Ok(Done::Secret(Shown {
+        kind: ShownKind::PersonalKey,
+        name: made.key.name,
+        secret: made.secret,
+        expires_at: Some(made.key.expires_at),
+    }))
 }
 
 async fn keep_agents(

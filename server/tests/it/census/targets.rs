@@ -282,6 +282,8 @@ impl Known {
             ),
             named("disable", [bot]),
             named("enable", [("agent", &*self.resting)]),
+            named("own_key", [("name", "laptop")]),
+            named("own_end", [("key", &*self.personal)]),
         ]
     }
 
