@@ -46,7 +46,7 @@ fn keys(keys: &[PersonalKey]) -> AnyView {
         return ().into_any();
     }
     let items = keys.iter().map(key);
-    view! { <ul class="keys-held">{items.collect_view()}</ul> }.into_any()
+    view! { <ul class="keys-held small">{items.collect_view()}</ul> }.into_any()
 }
 
 fn key(key: &PersonalKey) -> AnyView {

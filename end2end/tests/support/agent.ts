@@ -1,6 +1,6 @@
 // An agent as the world has them: the official MCP client with a key, or plain HTTP.
 
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Client, type ElicitRequest, type ElicitResult, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 
 /** What every tool answers, over any door. */
 export interface Answer {
@@ -24,6 +24,8 @@ export interface Pending extends Answer {
 
 /** `auto` finds the revision without sessions, `legacy` opens a session as older clients do. */
 export type Era = "auto" | "legacy";
+
+export type Asked = (question: ElicitRequest["params"]) => ElicitResult;
 
 export abstract class Agent {
   abstract call(tool: string, args: Record<string, unknown>): Promise<Answer>;
@@ -71,8 +73,11 @@ export class McpAgent extends Agent {
     super();
   }
 
-  static async connect(url: string, key: string, era: Era = "auto"): Promise<McpAgent> {
-    const client = new Client({ name: "browser-test", version: "1.0.0" }, { versionNegotiation: { mode: era } });
+  /** With `asked` it is a client that can put a form to its person, and that is what they say. */
+  static async connect(url: string, key: string, era: Era = "auto", asked?: Asked): Promise<McpAgent> {
+    const capabilities = asked ? { elicitation: { form: {} } } : {};
+    const client = new Client({ name: "browser-test", version: "1.0.0" }, { versionNegotiation: { mode: era }, capabilities });
+    if (asked) client.setRequestHandler("elicitation/create", async (request) => asked(request.params));
     const headers = { Authorization: `Bearer ${key}` };
     await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`), { requestInit: { headers } }));
     return new McpAgent(client);
