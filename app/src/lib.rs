@@ -15,7 +15,7 @@ mod parts;
 #[cfg(feature = "ssr")]
 mod shell;
 #[cfg(feature = "ssr")]
-pub use shell::{PageEnv, Theme, shell};
+pub use shell::{ICON, PageEnv, Theme, shell};
 
 use leptos::prelude::*;
 use leptos_meta::provide_meta_context;

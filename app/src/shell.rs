@@ -51,7 +51,8 @@ impl Theme {
 /// server that comes back after it was gone.
 pub const DEV_EVENTS: &str = "/_dev/events";
 
-const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' fill='none' stroke='%2320578a' stroke-width='2' stroke-linecap='round' stroke-linejoin='round'%3E%3Cpath d='M6.5 18.5a4.5 4.5 0 0 1-.6-8.96 6 6 0 0 1 11.6-.9A4 4 0 0 1 18 16.5'/%3E%3Cpath d='m9.5 15.5 2.5 2.7 5-5.4'/%3E%3C/svg%3E";
+/// The mark of the product as a drawing that needs no request: the page's icon, and the server's over MCP.
+pub const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' fill='none' stroke='%2320578a' stroke-width='2' stroke-linecap='round' stroke-linejoin='round'%3E%3Cpath d='M6.5 18.5a4.5 4.5 0 0 1-.6-8.96 6 6 0 0 1 11.6-.9A4 4 0 0 1 18 16.5'/%3E%3Cpath d='m9.5 15.5 2.5 2.7 5-5.4'/%3E%3C/svg%3E";
 
 /// The whole document. The policy (`Content-Security-Policy`) is a header and the server's business; every script here
 /// carries the nonce that the header must name.

@@ -32,6 +32,7 @@ pub mod journal;
 pub mod live;
 pub mod outbox;
 pub mod store;
+pub mod watching;
 
 pub mod background;
 pub mod demo;

@@ -38,6 +38,7 @@ mod nodes;
 mod sight;
 mod state;
 mod versions;
+mod watching;
 
 mod inputs;
 mod store;

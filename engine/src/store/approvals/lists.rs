@@ -1,6 +1,6 @@
-//! Lists and counts of records, for people.
+//! Lists and counts of records: for people, and what a caller has open itself.
 
-use super::{CallKey, ids};
+use super::{CallKey, CallerKey, ids};
 use crate::store::{StoreError, Tx};
 use cloudhal_domain::{approval::Approval, time::Timestamp};
 use sqlx::{Any, AnyPool, Row as _};
@@ -205,6 +205,36 @@ pub async fn waiting_for(
         .fetch_one(pool)
         .await?;
     Ok(row.try_get(0)?)
+}
+
+/// One of a caller's own requests that are open.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct MineRow {
+    pub id: String,
+    pub site_id: String,
+    pub sentence: String,
+    pub status: String,
+    pub requested_at: i64,
+}
+
+/// What a caller has waiting or approved over one surface, newest first.
+pub async fn open_of_caller(
+    pool: &AnyPool,
+    caller: CallerKey<'_>,
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<MineRow>, StoreError> {
+    let sql = "select id, site_id, sentence, status, requested_at from approvals
+        where caller_kind = $1 and caller_id = $2 and status in ('pending', 'approved') and surface = $3 and expires_at > $4
+        order by requested_at desc, id desc limit $5";
+    Ok(sqlx::query_as(sql)
+        .bind(caller.kind.as_str())
+        .bind(caller.id)
+        .bind(caller.surface.as_str())
+        .bind(now.ms())
+        .bind(limit)
+        .fetch_all(pool)
+        .await?)
 }
 
 /// The latest denial of this call, by whichever door it came, after a moment.
