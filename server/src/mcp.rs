@@ -9,7 +9,10 @@
 //! 3. `rmcp` speaks the protocol: versions, headers against the body, `initialize`, `server/discover`. Every request stands
 //!    alone; there are no sessions, so a session id can never stand for a key.
 //! 4. [`handler`]: a call goes to the engine's gate, the one that `/tools` uses.
-//! 5. [`words`]: the answer, as the object of CONTRACT §4 and as text that a model can act on.
+//! 5. [`words`]: the answer, as the object of CONTRACT §4 and as text that a model can act on; [`progress`] while it takes its
+//!    time, and [`tasks`] for a client that holds a handle where others hold a waiting answer.
+//!
+//! Beside the calls, all through the same gate: [`resources`] with [`subscriptions`] to them, [`prompts`] and [`completion`].
 //!
 //! Whoever still waits when the server stops is told to ask again.
 
@@ -20,6 +23,15 @@ mod handler;
 mod message;
 mod stdio;
 mod words;
+
+mod progress;
+mod tasks;
+
+mod completion;
+mod prompts;
+mod reading;
+mod resources;
+mod subscriptions;
 
 #[cfg(test)]
 mod tests;
@@ -40,7 +52,7 @@ use cloudhal_domain::{
     limits,
 };
 use cloudhal_engine::{Engine, callers::Caller, people::Person};
-use handler::Handler;
+use handler::{Handler, Pace};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
 };
@@ -52,9 +64,13 @@ const FINISH: Duration = Duration::from_secs(1);
 
 /// `/mcp` and the document that says how to get in. Must be called inside a runtime: it watches for the server's stop.
 pub fn router(app: App) -> Router {
-    let handler = Handler::over_http(app.engine.clone());
+    router_at(app, Pace::default())
+}
+
+fn router_at(app: App, pace: Pace) -> Router {
+    let handler = Handler::over_http(app.engine.clone(), pace, app.stopping.clone());
     let service = StreamableHttpService::new(
-        move || Ok(handler.clone()),
+        move || Ok(handler.fresh()),
         Arc::new(NeverSessionManager::default()),
         config(&app),
     );

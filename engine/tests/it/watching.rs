@@ -25,10 +25,7 @@ async fn one_sees_its_own_open_requests_and_no_others(world: World) {
     let delete = json!({"site": scene.site, "node": scene.rye});
     let second = scene.bot.call("delete", delete).await.pending().approval_id;
     let seen = open(&scene.bot).await;
-    let expected = [
-        (second, Status::Pending),
-        (first.clone(), Status::Approved),
-    ];
+    let expected = [(second, Status::Pending), (first.clone(), Status::Approved)];
     assert_eq!(seen, expected, "the newest first");
     assert_eq!(open(&other).await, []);
     assert_eq!(open(&scene.bot.over(Surface::Mcp)).await, []);
@@ -51,15 +48,32 @@ async fn a_key_that_is_taken_away_or_narrowed_is_told_of_nothing(world: World) {
         sites: None,
         tools: Some(tools.iter().map(|tool| (*tool).to_owned()).collect()),
         disabled,
+        only_after: None,
     };
     let narrower = change(&["site-list"], None);
-    scene.ada.change_agent(&scene.bot.id, narrower).await.unwrap();
+    scene
+        .ada
+        .change_agent(&scene.bot.id, narrower)
+        .await
+        .unwrap();
     assert!(may(None).await && may(Some("site-list")).await);
     assert!(!may(Some("site-get")).await);
-    scene.ada.change_agent(&scene.bot.id, change(&[], Some(true))).await.unwrap();
+    scene
+        .ada
+        .change_agent(&scene.bot.id, change(&[], Some(true)))
+        .await
+        .unwrap();
     assert!(!may(None).await);
-    scene.ada.change_agent(&scene.bot.id, change(&[], Some(false))).await.unwrap();
+    scene
+        .ada
+        .change_agent(&scene.bot.id, change(&[], Some(false)))
+        .await
+        .unwrap();
     assert!(may(Some("site-get")).await);
-    scene.ada.revoke_key(&scene.bot.id, scene.bot.key_id()).await.unwrap();
+    scene
+        .ada
+        .revoke_key(&scene.bot.id, scene.bot.key_id())
+        .await
+        .unwrap();
     assert!(!may(None).await && !may(Some("site-list")).await);
 }

@@ -2,15 +2,16 @@
 //! must be one list, and it is the engine's.
 
 use super::{
-    catalog,
+    catalog, completion,
     elicitation::{self, Brought},
-    words,
+    progress, prompts, resources, subscriptions, tasks, words,
 };
 use axum::http::request::Parts;
 use cloudhal_domain::{
     answer::Answer,
     approval::Verdict,
     code::{Code, Refusal},
+    limits,
     tool::Effect,
 };
 use cloudhal_engine::{
@@ -23,20 +24,42 @@ use cloudhal_engine::{
 use rmcp::{
     RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult,
-        ErrorCode, ErrorData, Implementation, InputResponses, JsonObject, ListToolsResult,
-        PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
-        Tool as ListedTool,
+        CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams,
+        CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode, ErrorData,
+        GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Icon,
+        Implementation, InitializeRequestParams, InitializeResult, InputResponses, JsonObject,
+        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+        ServerCapabilities, ServerConfig, SubscriptionFilter, Tool as ListedTool, UpdateTaskParams,
     },
-    service::RequestContext,
+    service::{RequestContext, SubscriptionContext},
 };
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use tokio::sync::watch;
 
 /// A key's scope may change under a client that keeps its list; a minute is how long it may be wrong about it.
-const LIST_FRESH_MS: u64 = 60_000;
+pub const LIST_FRESH_MS: u64 = 60_000;
 
-/// Over HTTP one per request, all alike: nothing of one caller is here to be seen by another.
+/// How long things take, and how often they are looked at; tests have their own.
+#[derive(Clone, Copy)]
+pub struct Pace {
+    /// Between two notifications of progress.
+    pub progress: Duration,
+    /// Between two looks at the key of an open stream.
+    pub recheck: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            progress: Duration::from_secs(10),
+            recheck: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Over HTTP one per request, all alike: nothing of one caller is here to be seen by another, but for the count of its streams.
 #[derive(Clone)]
 pub struct Handler {
     engine: Engine,
@@ -44,6 +67,11 @@ pub struct Handler {
     /// In the registry's order.
     listed: Arc<[ListedTool]>,
     info: Arc<ServerConfig>,
+    pace: Pace,
+    streams: subscriptions::Streams,
+    early: subscriptions::Early,
+    /// Turns true, or is gone, when open streams are to end.
+    stopping: watch::Receiver<bool>,
 }
 
 #[derive(Clone)]
@@ -58,23 +86,37 @@ enum Door {
 }
 
 impl Handler {
-    pub fn over_http(engine: Engine) -> Self {
-        Self::new(engine, Door::Http)
+    pub fn over_http(engine: Engine, pace: Pace, stopping: watch::Receiver<bool>) -> Self {
+        Self {
+            pace,
+            ..Self::new(engine, Door::Http, stopping)
+        }
+    }
+
+    /// The same for the next request.
+    pub fn fresh(&self) -> Self {
+        Self {
+            early: subscriptions::Early::default(),
+            ..self.clone()
+        }
+    }
+
+    /// The same, with streams that end when this turns true or is gone.
+    pub fn ending_with(self, stopping: watch::Receiver<bool>) -> Self {
+        Self { stopping, ..self }
     }
 
     /// For the person at whose machine this runs. With `confirm_tokens` a pending answer carries a token, and the call that
     /// repeats it runs: for clients that cannot ask, where the operator accepts that a program answers for a person.
     pub fn here(engine: Engine, caller: Caller, confirm_tokens: bool) -> Self {
-        Self::new(
-            engine,
-            Door::Here {
-                caller,
-                confirm_tokens,
-            },
-        )
+        let door = Door::Here {
+            caller,
+            confirm_tokens,
+        };
+        Self::new(engine, door, watch::channel(false).1)
     }
 
-    fn new(engine: Engine, door: Door) -> Self {
+    fn new(engine: Engine, door: Door, stopping: watch::Receiver<bool>) -> Self {
         let confirm_tokens = matches!(
             door,
             Door::Here {
@@ -91,6 +133,10 @@ impl Handler {
             door,
             listed,
             info: Arc::new(info()),
+            pace: Pace::default(),
+            streams: subscriptions::Streams::default(),
+            early: subscriptions::Early::default(),
+            stopping,
         }
     }
 
@@ -153,7 +199,7 @@ impl Handler {
             None => None,
         };
         match question {
-            Some(question) if is_modern(context) => return Ok(question.required().into()),
+            Some(question) if tasks::is_modern(context) => return Ok(question.required().into()),
             Some(question) => {
                 if let Brought::GoOn(id) = question
                     .ask(engine, caller, &request, &context.peer)
@@ -175,6 +221,12 @@ impl Handler {
             let question = approvals::client_question(engine, caller, id, Put::Token).await?;
             pending.confirm_token = question.map(|question| question.proof);
         }
+        if pending.confirm_token.is_none()
+            && tasks::are_wanted(context)
+            && let Some(task) = tasks::instead_of(engine, caller, &pending).await
+        {
+            return Ok(task.into());
+        }
         Ok(words::result(&Answer::ApprovalPending(pending)).into())
     }
 }
@@ -186,24 +238,55 @@ struct Input {
     confirm_token: Option<String>,
 }
 
-fn is_modern(context: &RequestContext<RoleServer>) -> bool {
-    context
-        .protocol_version()
-        .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
-}
-
 fn info() -> ServerConfig {
+    let icon = Icon::new(cloudhal_app::ICON)
+        .with_mime_type("image/svg+xml")
+        .with_sizes(vec!["any".to_owned()]);
     let server = Implementation::new("cloudhal", env!("CARGO_PKG_VERSION"))
         .with_title("Cloudhal")
-        .with_description("Sites that agents edit and people approve.");
-    ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        .with_description("Sites that agents edit and people approve.")
+        .with_icons(vec![icon]);
+    ServerConfig::new(modern())
         .with_server_info(server)
         .with_instructions(words::INSTRUCTIONS)
+}
+
+/// Of 2026-07-28: tasks, and streams of what moved, are of this era alone.
+fn modern() -> ServerCapabilities {
+    ServerCapabilities::builder()
+        .enable_tools()
+        .enable_resources()
+        .enable_resources_subscribe()
+        .enable_prompts()
+        .enable_completions()
+        .enable_tasks()
+        .build()
+}
+
+/// Of the handshake's era, which would have both over a session, and there are none.
+fn legacy() -> ServerCapabilities {
+    ServerCapabilities::builder()
+        .enable_tools()
+        .enable_resources()
+        .enable_prompts()
+        .enable_completions()
+        .build()
 }
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::clone(&self.info)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut hello = self.negotiate_initialize(&request)?;
+        hello.capabilities = legacy();
+        Ok(hello)
     }
 
     async fn list_tools(
@@ -259,12 +342,107 @@ impl ServerHandler for Handler {
             Err(refusal) => return Ok(words::result(&refusal.into()).into()),
         };
         // A client that hangs up ends only our waiting: the engine runs units of work on tasks of their own.
-        tokio::select! {
-            answer = self.answer(&caller, request, input, &context) => {
-                Ok(answer.unwrap_or_else(|refusal| words::result(&refusal.into()).into()))
-            }
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("The client went away, or cancelled.", None)),
-        }
+        let (every, expected) = (self.pace.progress, longest_wait(&request));
+        let answer = self.answer(&caller, request, input, &context);
+        let answer = progress::told(&context, every, expected, answer).await?;
+        Ok(answer.unwrap_or_else(|refusal| words::result(&refusal.into()).into()))
+    }
+
+    async fn get_task(
+        &self,
+        task: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let caller = self.caller(&context)?;
+        tasks::serve(&context, tasks::get(&self.engine, &caller, task.task_id)).await
+    }
+
+    async fn update_task(
+        &self,
+        task: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = self.caller(&context)?;
+        tasks::serve(&context, tasks::update(&self.engine, &caller, task.task_id)).await
+    }
+
+    async fn cancel_task(
+        &self,
+        task: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = self.caller(&context)?;
+        tasks::serve(&context, tasks::cancel(&self.engine, &caller, task.task_id)).await
+    }
+
+    async fn list_resources(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        resources::list(&self.engine, &self.caller(&context)?, page).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        resources::templates(&self.engine, &self.caller(&context)?, page.as_ref())
+    }
+
+    async fn read_resource(
+        &self,
+        asked: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let read = resources::contents(&self.engine, &self.caller(&context)?, &asked.uri).await?;
+        Ok(read.into())
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        self.early.begin(&self.engine);
+        Some(subscriptions::accepted(requested))
+    }
+
+    async fn listen(&self, stream: SubscriptionContext) -> Result<(), ErrorData> {
+        let listener = subscriptions::Listener {
+            engine: self.engine.clone(),
+            caller: self.caller(stream.request_context())?,
+            streams: self.streams.clone(),
+            early: self.early.clone(),
+            recheck: self.pace.recheck,
+            stopping: self.stopping.clone(),
+        };
+        listener.listen(stream).await
+    }
+
+    async fn list_prompts(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        prompts::list(page.as_ref())
+    }
+
+    async fn get_prompt(
+        &self,
+        asked: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let prompt = prompts::get(&self.engine, &self.caller(&context)?, asked).await?;
+        Ok(prompt.into())
+    }
+
+    async fn complete(
+        &self,
+        asked: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        completion::complete(&self.engine, &self.caller(&context)?, asked).await
     }
 
     /// `rmcp` brings a request here when it does not know the method, or when the parameters do not fit the method.
@@ -274,12 +452,23 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, .. } = request;
-        let modern = is_modern(&context);
+        let modern = tasks::is_modern(&context);
         let ours = match method.as_str() {
-            "tools/list" | "tools/call" => true,
+            "tools/list"
+            | "tools/call"
+            | "resources/list"
+            | "resources/templates/list"
+            | "resources/read"
+            | "prompts/list"
+            | "prompts/get"
+            | "completion/complete" => true,
             // The handshake is gone from the modern era: there it is a method that does not exist.
             "initialize" | "ping" => !modern,
-            "server/discover" => modern,
+            "server/discover"
+            | "subscriptions/listen"
+            | "tasks/get"
+            | "tasks/update"
+            | "tasks/cancel" => modern,
             _ => false,
         };
         if !ours {
@@ -291,6 +480,17 @@ impl ServerHandler for Handler {
         let data = json!({"code": Code::InvalidArguments});
         Err(ErrorData::invalid_params(message, Some(data)))
     }
+}
+
+/// What whoever hung up is told, should anybody still listen.
+pub fn gone() -> ErrorData {
+    ErrorData::internal_error("The client went away, or cancelled.", None)
+}
+
+/// How long a call may wait at most, where it says so itself.
+fn longest_wait(request: &CallRequest) -> Option<Duration> {
+    let seconds = request.arguments.get("waitSeconds")?.as_u64()?;
+    (seconds > 0).then(|| Duration::from_secs(seconds.min(limits::WAIT_SECONDS_MAX)))
 }
 
 /// Over MCP `approvalId` stands among the arguments and is taken out before they are validated (CONTRACT §5). The tools about

@@ -5,7 +5,7 @@ use cloudhal_domain::{
     answer::Answer,
     code::{Code, Refusal},
 };
-use cloudhal_engine::{Engine, agents::Caller, gate::CallRequest};
+use cloudhal_engine::{Engine, callers::Caller, gate::CallRequest};
 use rmcp::model::{ErrorData, PaginatedRequestParams};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -54,7 +54,6 @@ pub struct Site {
 #[derive(Clone, Debug, serde::Deserialize)]
 pub struct Node {
     pub id: String,
-    pub slug: String,
     pub path: String,
     pub title: String,
 }

@@ -37,6 +37,8 @@ where
         open: Arc::new(watch::Sender::new(0)),
         over: Arc::new(watch::Sender::new(false)),
     };
+    // A stream that is open ends with the input, and holds up nothing.
+    let handler = handler.ending_with(wire.over.subscribe());
     // A client that begins with something else than a beginning is told so, and may begin again.
     while !*wire.over.borrow() {
         match handler.clone().serve(wire.clone()).await {

@@ -14,12 +14,12 @@ use cloudhal_domain::{
     id::ApprovalId,
     limits,
 };
-use cloudhal_engine::{Engine, agents::Caller, approvals, gate::CallRequest};
+use cloudhal_engine::{Engine, approvals, callers::Caller, gate::CallRequest};
 use rmcp::{
     RoleServer,
     model::{
-        CreateTaskResult, DetailedTask, ErrorData, GetTaskResult, JsonObject, ProtocolVersion, Task,
-        TaskPayload, TaskStatus,
+        CreateTaskResult, DetailedTask, ErrorData, GetTaskResult, JsonObject, ProtocolVersion,
+        Task, TaskPayload, TaskStatus,
     },
     service::RequestContext,
 };
@@ -66,11 +66,13 @@ pub async fn get(engine: &Engine, caller: &Caller, id: String) -> Result<GetTask
             _ => {}
         }
         let answer = on_approval(engine, caller, "approvals-resume", &id).await;
-        record = own(engine, caller, &id).await.or_else(|error| match &answer {
-            // What ran is told, whatever reading it again came to.
-            Answer::Ok { .. } => Ok(record),
-            _ => Err(error),
-        })?;
+        record = own(engine, caller, &id)
+            .await
+            .or_else(|error| match &answer {
+                // What ran is told, whatever reading it again came to.
+                Answer::Ok { .. } => Ok(record),
+                _ => Err(error),
+            })?;
         match &answer {
             Answer::Ok { .. } => return Ok(completed(&record, &answer)),
             // Nothing ran, and the record is as it was: this is not what came of the call.

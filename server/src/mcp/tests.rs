@@ -1,5 +1,6 @@
 //! The door as a client finds it: whole requests through the server's own router, on a demo site.
 
+use super::handler::Pace;
 use crate::{App, config::Origins, routes};
 use axum::{
     Router,
@@ -8,20 +9,29 @@ use axum::{
 };
 use cloudhal_domain::{
     approval::Verdict,
-    id::{ApprovalId, SiteId},
+    id::{AgentId, ApprovalId, SiteId},
     limits, origin,
 };
 use cloudhal_engine::{
-    Engine, Settings, agents, approvals, authority::Decider, demo, people, secret::Secret,
+    Engine, Settings, agents, approvals,
+    authority::{Decider, Steward},
+    demo, people,
+    secret::Secret,
+    sites,
 };
+use futures::{StreamExt as _, stream::BoxStream};
 use serde_json::{Value, json};
-use std::{future::Future, sync::Arc};
+use std::{future::Future, sync::Arc, time::Duration};
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 
 mod calls;
 mod door;
 mod own_client;
+mod prompts;
+mod resources;
+mod streams;
+mod tasks;
 
 const OURS: &str = "http://127.0.0.1:3000";
 
@@ -63,9 +73,13 @@ impl Seen {
 
 impl Demo {
     async fn start() -> Self {
+        Self::start_with(Settings::for_url(OURS)).await
+    }
+
+    async fn start_with(settings: Settings) -> Self {
         let data = tempfile::tempdir().unwrap();
         let url = format!("sqlite://{}/test.db", data.path().display());
-        let engine = Engine::open(&url, Settings::for_url(OURS), Secret::random())
+        let engine = Engine::open(&url, settings, Secret::random())
             .await
             .unwrap();
         let demo = demo::fill(&engine, proof()).await.unwrap();
@@ -121,7 +135,11 @@ impl Demo {
         self.rpc_as(&self.key, era, method, params).await
     }
 
-    async fn rpc_as(&self, key: &str, era: Era, method: &str, mut params: Value) -> Seen {
+    async fn rpc_as(&self, key: &str, era: Era, method: &str, params: Value) -> Seen {
+        self.send(self.asks(key, era, method, params)).await
+    }
+
+    fn asks(&self, key: &str, era: Era, method: &str, mut params: Value) -> Request<Body> {
         let mut request = self
             .request()
             .header("authorization", format!("Bearer {key}"));
@@ -129,20 +147,72 @@ impl Demo {
             request = request
                 .header("mcp-protocol-version", "2026-07-28")
                 .header("mcp-method", method);
-            if let Some(name) = params["name"].as_str() {
+            let names = ["name", "uri", "taskId"].map(|name| params[name].as_str());
+            if let Some(name) = names.into_iter().flatten().next() {
                 request = request.header("mcp-name", name);
             }
-            params["_meta"] = json!({
+            let mut meta = json!({
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",
                 "io.modelcontextprotocol/clientInfo": {"name": "unit", "version": "1.2"},
                 "io.modelcontextprotocol/clientCapabilities": {},
             });
+            if let Some(own) = params["_meta"].as_object() {
+                meta.as_object_mut().unwrap().extend(own.clone());
+            }
+            params["_meta"] = meta;
         } else {
             request = request.header("mcp-protocol-version", "2025-11-25");
         }
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        self.send(request.body(Body::from(body.to_string())).unwrap())
-            .await
+        request.body(Body::from(body.to_string())).unwrap()
+    }
+
+    /// An answer that comes as a stream, and is read as it comes.
+    async fn stream(&self, request: Request<Body>) -> Stream {
+        let answer = self.router.clone().oneshot(request).await.unwrap();
+        assert_eq!(answer.headers()["content-type"], "text/event-stream");
+        Stream {
+            body: answer.into_body().into_data_stream().boxed(),
+            read: String::new(),
+        }
+    }
+
+    /// The same server with another pace, so that nothing is waited for in earnest. Its door stands alone, without the checks
+    /// that the whole router makes before it.
+    fn at_pace(mut self, progress: Duration, recheck: Duration) -> Self {
+        self.router = super::router_at(self.app.clone(), Pace { progress, recheck });
+        self
+    }
+
+    /// Another agent of the same person on the same site, with these tools, and its key.
+    async fn agent(&self, name: &str, tools: &[&str]) -> (AgentId, String) {
+        let new = agents::NewAgent {
+            name: name.into(),
+            sites: vec![SiteId::new(self.site().await)],
+            tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
+            expires_at: None,
+        };
+        let added = agents::add(&self.engine, &self.ada().await, new).await;
+        added.unwrap()
+    }
+
+    /// Leaves an agent these tools and no others.
+    async fn narrow(&self, agent: &AgentId, tools: &[&str]) {
+        let change = agents::Change {
+            sites: None,
+            tools: Some(tools.iter().map(|tool| (*tool).to_owned()).collect()),
+            disabled: None,
+            only_after: None,
+        };
+        let changed = agents::change(&self.engine, &Steward::operator(), agent, change).await;
+        changed.unwrap();
+    }
+
+    /// A site of the same person that the demo's agent does not work on.
+    async fn foreign_site(&self) -> String {
+        let ada = self.ada().await;
+        let made = sites::create_site(&self.engine, "elsewhere", "Elsewhere", Some(&ada));
+        made.await.unwrap().as_str().to_owned()
     }
 
     async fn call(&self, era: Era, tool: &str, arguments: Value) -> Seen {
@@ -154,6 +224,13 @@ impl Demo {
         let seen = self.call(Era::Modern, "site_list", json!({})).await;
         let id = &seen.structured()["data"]["items"][0]["id"];
         id.as_str().unwrap().to_owned()
+    }
+
+    async fn versions(&self, site: &str) -> usize {
+        let seen = self
+            .call(Era::Modern, "version_list", json!({"site": site}))
+            .await;
+        seen.structured()["data"]["items"].as_array().unwrap().len()
     }
 
     /// Changes a page, so that there is something to publish.
@@ -168,6 +245,16 @@ impl Demo {
     }
 
     async fn decide(&self, site: &str, id: &str, verdict: Verdict) {
+        let reason = (verdict == Verdict::Deny).then_some("Not on a Friday");
+        self.decide_because(site, id, verdict, reason).await;
+    }
+
+    async fn deny(&self, site: &str, id: &str, reason: &str) {
+        self.decide_because(site, id, Verdict::Deny, Some(reason))
+            .await;
+    }
+
+    async fn decide_because(&self, site: &str, id: &str, verdict: Verdict, reason: Option<&str>) {
         let person = self.ada().await;
         let decider = Decider::new(&person, proof());
         let (site, id) = (SiteId::new(site), ApprovalId::new(id));
@@ -178,7 +265,6 @@ impl Demo {
             .approval
             .record(self.engine.now(), String::new())
             .seen_digest;
-        let reason = (verdict == Verdict::Deny).then(|| "Not on a Friday".to_owned());
         approvals::decide(
             &self.engine,
             &decider,
@@ -186,7 +272,7 @@ impl Demo {
             &id,
             verdict,
             seen.as_str(),
-            reason,
+            reason.map(str::to_owned),
         )
         .await
         .unwrap();
@@ -212,6 +298,33 @@ fn names(tools: &[Value]) -> Vec<&str> {
         .iter()
         .filter_map(|tool| tool["name"].as_str())
         .collect()
+}
+
+/// A stream of server-sent events.
+struct Stream {
+    body: BoxStream<'static, Result<axum::body::Bytes, axum::Error>>,
+    read: String,
+}
+
+impl Stream {
+    /// The next message, or `None` where the stream has ended.
+    async fn next(&mut self) -> Option<Value> {
+        loop {
+            while let Some((event, rest)) = self.read.split_once("\n\n") {
+                let data: Vec<&str> = event
+                    .lines()
+                    .filter_map(|line| line.strip_prefix("data:"))
+                    .collect();
+                let data = data.join("\n");
+                self.read = rest.to_owned();
+                if !data.trim().is_empty() {
+                    return Some(serde_json::from_str(&data).unwrap());
+                }
+            }
+            let bytes = self.body.next().await?.unwrap();
+            self.read.push_str(std::str::from_utf8(&bytes).unwrap());
+        }
+    }
 }
 
 /// How many requests wait for a person.

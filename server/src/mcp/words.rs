@@ -2,6 +2,7 @@
 
 use cloudhal_domain::{
     answer::{Answer, Pending},
+    approval::{ApprovalRecord, Status},
     card::{Card, Change},
     code::{Code, Refusal},
     odd::{self, Segment},
@@ -100,6 +101,28 @@ pub fn unknown_tool(name: &str) -> ErrorData {
         format!("There is no tool `{shown}`. tools/list names those you may call."),
     );
     ErrorData::invalid_params(refusal.to_string(), Some(json!(refusal)))
+}
+
+/// A task's status while a person has not decided, or has and nobody has asked for it since: a client may show it as it is.
+pub fn task_waits(record: &ApprovalRecord) -> String {
+    let (what, url) = (record.tool.replace('-', "_"), &record.url);
+    match record.status {
+        Status::Approved => {
+            format!("A person approved `{what}`. It runs when this task is looked at.")
+        }
+        _ => format!(
+            "`{what}` waits for a person, and nothing has happened yet. Give this link to whoever decides: {url} . It can be decided until {}.",
+            record.expires_at
+        ),
+    }
+}
+
+/// A task's status where a person approved, but it could not run just now: the approval stays as it was.
+pub fn task_held_up(refusal: &Refusal) -> String {
+    format!(
+        "Approved, and not run yet. {}: {}",
+        refusal.code, refusal.message
+    )
 }
 
 fn text(answer: &Answer) -> String {

@@ -307,6 +307,7 @@ async fn bad_calls_are_typed_and_do_nothing() {
     assert_eq!(good.structured()["status"], "approval_pending");
 }
 
+/// C05: a person's answer is none that a client sends along.
 #[tokio::test]
 async fn a_made_up_answer_of_a_person_is_not_looked_at() {
     let demo = Demo::start().await;

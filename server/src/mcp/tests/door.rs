@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// C11: a gated call in a batch, without an id or read in two ways is none.
 #[tokio::test]
 async fn a_body_that_is_no_single_message_does_nothing() {
     let demo = Demo::start().await;

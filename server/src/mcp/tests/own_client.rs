@@ -71,13 +71,6 @@ impl Demo {
             .unwrap();
     }
 
-    async fn versions(&self, site: &str) -> usize {
-        let seen = self
-            .call(Era::Modern, "version_list", json!({"site": site}))
-            .await;
-        seen.structured()["data"]["items"].as_array().unwrap().len()
-    }
-
     async fn asked_in_a_form(&self, key: &str, site: &str) -> (Value, String) {
         let call = json!({"arguments": {"site": site}});
         let seen = self.call_declaring(key, FORMS, "publish", call).await;
