@@ -239,7 +239,8 @@ struct Input {
 }
 
 fn info() -> ServerConfig {
-    let icon = Icon::new(cloudhal_app::ICON)
+    // An address has no spaces, though browsers take them.
+    let icon = Icon::new(cloudhal_app::ICON.replace(' ', "%20"))
         .with_mime_type("image/svg+xml")
         .with_sizes(vec!["any".to_owned()]);
     let server = Implementation::new("cloudhal", env!("CARGO_PKG_VERSION"))

@@ -26,7 +26,8 @@ pub async fn told<T>(
         tokio::select! {
             answer = &mut answer => {
                 if let (Some(token), false) = (token.clone(), told.is_zero()) {
-                    let all = expected.unwrap_or_default().max(told + every).as_secs_f64();
+                    let all = expected.filter(|expected| *expected > told).unwrap_or(told + every);
+                    let all = all.as_secs_f64();
                     let last = ProgressNotificationParam::new(token, all).with_total(all);
                     // Whoever does not hear it hears the answer, or nothing more.
                     let _ = context.peer.notify_progress(last.with_message("Done.")).await;

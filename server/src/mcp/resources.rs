@@ -19,8 +19,8 @@ const MARKDOWN: &str = "text/markdown";
 const PAGE: usize = 100;
 /// Reads that one page may take, so that many sites without nodes do not hold it up.
 const STEPS_MAX: usize = 16;
-/// A list changes with every edit, and a body too: neither is kept for long.
-const LIST_FRESH_MS: u64 = 5_000;
+/// What moves with every edit and every request is asked for anew: a client that kept it would show what is over.
+const FRESH_MS: u64 = 0;
 
 /// What an address names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ pub async fn contents(
         _ => ResourceContents::text(data.to_string(), uri).with_mime_type(JSON),
     };
     Ok(ReadResourceResult::new(vec![contents])
-        .with_ttl_ms(0)
+        .with_ttl_ms(FRESH_MS)
         .with_cache_scope(CacheScope::Private))
 }
 
@@ -230,7 +230,7 @@ pub async fn list(
         }
     };
     let mut result = ListResourcesResult::with_all_items(lister.found)
-        .with_ttl_ms(LIST_FRESH_MS)
+        .with_ttl_ms(FRESH_MS)
         .with_cache_scope(CacheScope::Private);
     result.next_cursor = next.map(|next| write_cursor(&next));
     Ok(result)

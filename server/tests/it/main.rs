@@ -23,6 +23,7 @@ mod access;
 mod answers;
 mod hosts;
 mod identity;
+mod mcp_waiting;
 mod telling;
 mod tenants;
 

@@ -263,7 +263,7 @@ async fn streams_are_few_for_each_caller_and_a_closed_one_makes_room() {
 }
 
 #[tokio::test]
-async fn listening_belongs_to_the_modern_era_and_writes_nothing() {
+async fn each_era_is_offered_what_it_has() {
     let demo = Demo::start().await;
     let params = json!({"notifications": {"resourceSubscriptions": []}});
     let seen = demo.rpc(Era::Legacy, "subscriptions/listen", params).await;
@@ -296,4 +296,9 @@ async fn listening_belongs_to_the_modern_era_and_writes_nothing() {
     assert_eq!(info["title"], "Cloudhal");
     let icon = info["icons"][0]["src"].as_str().unwrap();
     assert!(icon.starts_with("data:image/svg+xml,"), "{icon}");
+    let in_addresses = |b: u8| b.is_ascii_alphanumeric() || b"-._~:/?@!$&'()*+,;=%".contains(&b);
+    assert!(
+        icon.bytes().all(in_addresses),
+        "clients validate it: {icon}"
+    );
 }

@@ -276,6 +276,63 @@ async fn a_made_up_answer_to_a_task_decides_nothing() {
     assert_eq!(demo.versions(&site).await, 1);
 }
 
+/// C05: whatever the method, and whoever sends it, with the id of what waits and every word for yes.
+#[tokio::test]
+async fn no_method_of_the_modern_era_decides() {
+    let demo = Demo::start().await;
+    let site = demo.site().await;
+    let id = demo.waiting_task(&site, "Undecided.").await;
+    let (_, other) = demo.agent("other", &[]).await;
+    let yes = json!({"action": "accept", "content": {"approved": true, "decision": "approve"}});
+    for method in [
+        "server/discover",
+        "tools/list",
+        "tools/call",
+        "tasks/get",
+        "tasks/update",
+        "tasks/result",
+        "tasks/list",
+        "elicitation/create",
+        "resources/list",
+        "resources/read",
+        "resources/templates/list",
+        "prompts/list",
+        "prompts/get",
+        "completion/complete",
+        "approvals/approve",
+    ] {
+        for key in [&demo.key, &other] {
+            let mut params = json!({
+                "taskId": id, "approvalId": id, "decision": "approve", "approved": true, "inputResponses": {id.as_str(): yes},
+                "requestState": id, "result": yes, "status": "completed", "_meta": declared(),
+            });
+            match method {
+                "tools/call" => {
+                    params["name"] = json!("approvals_resume");
+                    params["arguments"] = json!({"approvalId": id});
+                }
+                "resources/read" => params["uri"] = json!(format!("cloudhal://approvals/{id}")),
+                "prompts/get" => {
+                    params["name"] = json!("explain-denial");
+                    params["arguments"] = json!({"approvalId": id});
+                }
+                _ => {}
+            }
+            let named = ["name", "uri"]
+                .iter()
+                .find_map(|name| params[name].as_str());
+            let named = named.unwrap_or(&id).to_owned();
+            let mut request = demo.asks(key, Era::Modern, method, params);
+            let headers = request.headers_mut();
+            headers.insert("mcp-name", named.parse().unwrap());
+            let seen = demo.send(request).await;
+            assert!(seen.body["jsonrpc"] == "2.0", "{method}: {}", seen.body);
+            assert_eq!(demo.standing(&id).await, "pending", "{method}");
+        }
+    }
+    assert_eq!(demo.versions(&site).await, 1);
+}
+
 #[tokio::test]
 async fn a_client_that_hangs_up_while_its_task_runs_finds_it_done_once() {
     let demo = Demo::start().await;
