@@ -233,10 +233,17 @@ async fn streams_are_few_for_each_caller_and_a_closed_one_makes_room() {
         assert_eq!(hello["method"], "notifications/subscriptions/acknowledged");
         stream
     };
+    let site = demo.site().await;
+    let uri = format!("cloudhal://sites/{site}");
     for _ in 0..8 {
-        open.push(greeted(demo.stream(demo.listens(&demo.key, &[])).await).await);
+        open.push(greeted(demo.stream(demo.listens(&demo.key, &[&uri])).await).await);
     }
-    let mut ninth = greeted(demo.stream(demo.listens(&demo.key, &[])).await).await;
+    demo.edit(&site, "All of them listen.").await;
+    for stream in &mut open {
+        assert_eq!(updated(&stream.next().await.unwrap()), uri);
+    }
+    let mut ninth = greeted(demo.stream(demo.listens(&demo.key, &[&uri])).await).await;
+    demo.edit(&site, "One too many?").await;
     let no = ninth.next().await.unwrap();
     assert_eq!(no["error"]["data"]["code"], "rate_limited", "{no}");
     assert_eq!(no["error"]["data"]["details"]["limit"], 8);
@@ -244,8 +251,6 @@ async fn streams_are_few_for_each_caller_and_a_closed_one_makes_room() {
     let mut theirs = greeted(demo.stream(demo.listens(&other, &[])).await).await;
     drop(open.pop());
     // The count goes down once the server has noticed; until then a new stream is turned away.
-    let site = demo.site().await;
-    let uri = format!("cloudhal://sites/{site}");
     let mut again = loop {
         let mut stream = greeted(demo.stream(demo.listens(&demo.key, &[&uri])).await).await;
         demo.edit(&site, "Room?").await;
