@@ -3,7 +3,7 @@
 use super::{Demo, Era, Seen, proof};
 use crate::mcp::{handler::Handler, stdio};
 use axum::body::Body;
-use cloudhal_domain::{id::SiteId, limits};
+use cloudhal_domain::{approval::Verdict, id::SiteId, limits};
 use cloudhal_engine::{
     callers::Caller,
     personal_keys::{self, Session},
@@ -580,4 +580,118 @@ async fn a_confirm_token_runs_its_call_once_where_the_operator_allows_it() {
         "invalid_arguments",
         "{seen}"
     );
+}
+
+/// A person is asked first; a client of theirs that brings no answer holds a task like anybody's.
+#[tokio::test]
+async fn a_persons_client_that_declares_both_is_asked_and_then_holds_a_task() {
+    let demo = Demo::start().await;
+    let (key, site) = (demo.personal_key().await, demo.site().await);
+    let before = demo.versions(&site).await;
+    demo.edit(&site, "By hand.").await;
+    let declared =
+        r#"{"elicitation": {"form": {}}, "extensions": {"io.modelcontextprotocol/tasks": {}}}"#;
+    let call = json!({"arguments": {"site": site}});
+    let asked = demo.call_declaring(&key, declared, "publish", call).await;
+    let asked = &asked.body["result"];
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let state = asked["requestState"].as_str().unwrap();
+    let answer = brings(&site, state, "decision", json!({"action": "decline"}));
+    let task = demo.call_declaring(&key, declared, "publish", answer).await;
+    assert_eq!(task.body["result"]["resultType"], "task", "{}", task.body);
+    let id = task.body["result"]["taskId"].as_str().unwrap();
+    let look = async |key: &str| {
+        let declared: Value = serde_json::from_str(declared).unwrap();
+        let meta = json!({"io.modelcontextprotocol/clientCapabilities": declared});
+        let params = json!({"taskId": id, "_meta": meta});
+        demo.rpc_as(key, Era::Modern, "tasks/get", params).await
+    };
+    assert_eq!(look(&key).await.body["result"]["status"], "working");
+    assert_eq!(
+        look(&demo.key).await.body["error"]["code"],
+        -32602,
+        "an agent's key"
+    );
+    demo.decide(&site, id, Verdict::Approve).await;
+    let done = look(&key).await;
+    assert_eq!(done.body["result"]["status"], "completed", "{}", done.body);
+    assert_eq!(demo.versions(&site).await, before + 1);
+}
+
+#[tokio::test]
+async fn over_pipes_a_stream_tells_what_moved_and_ends_with_the_input() {
+    let demo = Demo::start().await;
+    let site = demo.site().await;
+    let uri = format!("cloudhal://sites/{site}");
+    let mut desk = Piped::start(&demo, false).await;
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "desk", "version": "2"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({"notifications": {"resourceSubscriptions": [uri]}, "_meta": meta});
+    desk.send(1, "subscriptions/listen", params).await;
+    let hello = desk.next().await;
+    assert_eq!(hello["method"], "notifications/subscriptions/acknowledged");
+    demo.edit(&site, "Heard.").await;
+    let told = desk.next().await;
+    assert_eq!(told["params"]["uri"], uri, "{told}");
+    desk.send(2, "resources/read", json!({"uri": uri, "_meta": meta}))
+        .await;
+    assert_eq!(desk.next().await["result"]["contents"][0]["uri"], uri);
+    let rest = desk.rest().await;
+    assert_eq!(rest.len(), 1, "{rest:?}");
+    assert_eq!(rest[0]["result"]["resultType"], "complete", "{rest:?}");
+}
+
+/// C11: over pipes a gated call waits as well, in both eras.
+#[tokio::test]
+async fn over_pipes_a_gated_call_of_a_client_that_asks_nobody_waits() {
+    let demo = Demo::start().await;
+    let site = demo.site().await;
+    let before = demo.versions(&site).await;
+    demo.edit(&site, "By hand.").await;
+    let mut desk = Piped::start(&demo, false).await;
+    desk.hello("{}").await;
+    let waits = desk.call(1, "publish", json!({"site": site})).await;
+    assert_eq!(structured(&waits)["status"], "approval_pending", "{waits}");
+    assert!(desk.rest().await.is_empty());
+    let mut desk = Piped::start(&demo, false).await;
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "desk", "version": "2"},
+        "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}},
+    });
+    let params = json!({"name": "publish", "arguments": {"site": site}, "_meta": meta});
+    desk.send(1, "tools/call", params).await;
+    let task = desk.next().await;
+    assert_eq!(task["result"]["status"], "working", "{task}");
+    assert_eq!(
+        task["result"]["taskId"],
+        structured(&waits)["approvalId"],
+        "one request"
+    );
+    assert!(desk.rest().await.is_empty());
+    assert_eq!(demo.versions(&site).await, before);
+}
+
+#[tokio::test]
+async fn a_stream_does_not_outlive_a_persons_key() {
+    let soon = Duration::from_millis(1);
+    let demo = Demo::start().await.at_pace(soon, soon);
+    let (key, site) = (demo.personal_key().await, demo.site().await);
+    let uri = format!("cloudhal://sites/{site}");
+    let filter = json!({"notifications": {"resourceSubscriptions": [uri]}});
+    let listens = demo.asks(&key, Era::Modern, "subscriptions/listen", filter);
+    let mut stream = demo.stream(listens).await;
+    stream.next().await.unwrap();
+    demo.edit(&site, "Heard.").await;
+    assert_eq!(stream.next().await.unwrap()["params"]["uri"], uri);
+    let ada = demo.ada().await;
+    let keys = personal_keys::list(&demo.engine, &ada).await.unwrap();
+    let ended = personal_keys::end(&demo.engine, &ada, proof(), &keys[0].id).await;
+    ended.unwrap();
+    let end = stream.next().await.unwrap();
+    assert_eq!(end["error"]["data"]["code"], "unauthorized", "{end}");
+    assert_eq!(stream.next().await, None);
 }
