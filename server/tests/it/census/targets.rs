@@ -50,7 +50,8 @@ impl Target {
 
     /// What everybody has of their own.
     pub fn is_ones_own(&self) -> bool {
-        self.method == Method::POST && self.path == "/api/personal-keys"
+        let makes_a_key = self.path == "/api/personal-keys" || self.form == "own_key";
+        self.method == Method::POST && makes_a_key
     }
 
     pub fn changes_something(&self) -> bool {
