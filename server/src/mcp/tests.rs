@@ -27,6 +27,7 @@ use tower::ServiceExt as _;
 
 mod calls;
 mod door;
+mod doors;
 mod own_client;
 mod prompts;
 mod resources;
@@ -181,6 +182,15 @@ impl Demo {
     /// that the whole router makes before it.
     fn at_pace(mut self, progress: Duration, recheck: Duration) -> Self {
         self.router = super::router_at(self.app.clone(), Pace { progress, recheck });
+        self
+    }
+
+    /// The same with the other doors beside it.
+    fn at_pace_with_every_door(mut self, progress: Duration, recheck: Duration) -> Self {
+        let pace = Pace { progress, recheck };
+        let mcp = super::router_at(self.app.clone(), pace);
+        let tools = self.router.clone();
+        self.router = mcp.fallback_service(tools);
         self
     }
 

@@ -318,14 +318,14 @@ async fn a_client_that_opens_links_is_sent_to_the_studio_and_waits() {
 }
 
 /// A client of the older era at its end of two pipes.
-struct Piped {
+pub(super) struct Piped {
     to: WriteHalf<DuplexStream>,
     from: Lines<BufReader<ReadHalf<DuplexStream>>>,
     serving: tokio::task::JoinHandle<std::io::Result<()>>,
 }
 
 impl Piped {
-    async fn start(demo: &Demo, confirm_tokens: bool) -> Self {
+    pub(super) async fn start(demo: &Demo, confirm_tokens: bool) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let handler = Handler::here(
             demo.engine.clone(),
@@ -347,16 +347,16 @@ impl Piped {
         self.to.write_all(b"\n").await.unwrap();
     }
 
-    async fn next(&mut self) -> Value {
+    pub(super) async fn next(&mut self) -> Value {
         serde_json::from_str(&self.from.next_line().await.unwrap().unwrap()).unwrap()
     }
 
-    async fn send(&mut self, id: u32, method: &str, params: Value) {
+    pub(super) async fn send(&mut self, id: u32, method: &str, params: Value) {
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.line(message.to_string()).await;
     }
 
-    async fn hello(&mut self, declared: &str) {
+    pub(super) async fn hello(&mut self, declared: &str) {
         let declared: Value = serde_json::from_str(declared).unwrap();
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": declared, "clientInfo": {"name": "desk", "version": "2"}});
         self.send(0, "initialize", params).await;
