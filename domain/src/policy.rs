@@ -2,6 +2,7 @@
 //! is stored come from the engine.
 
 use crate::{
+    approval::Via,
     canonical,
     digest::{Digest, Framed},
     id::PersonId,
@@ -58,6 +59,13 @@ impl Default for Rule {
             studio_only: false,
             denial_cool_down_seconds: 0,
         }
+    }
+}
+
+impl Rule {
+    /// Whether a decision that was made this way counts.
+    pub fn takes(&self, via: Via) -> bool {
+        !self.studio_only || via == Via::Session
     }
 }
 

@@ -35,7 +35,7 @@ use cloudhal_domain::{
     limits,
     odd::{self, Segment},
     time::Timestamp,
-    tool::Surface,
+    tool::{CallerKind, Surface},
 };
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -214,7 +214,11 @@ impl Filing {
                 .into()
         };
         if by_agent >= settings.pending_per_agent_max {
-            return Err(over(settings.pending_per_agent_max, "This agent"));
+            let whose = match self.caller.kind() {
+                CallerKind::Agent => "This agent",
+                CallerKind::Person => "Your own client",
+            };
+            return Err(over(settings.pending_per_agent_max, whose));
         }
         if by_site >= settings.pending_per_site_max {
             return Err(over(settings.pending_per_site_max, "This site"));
@@ -406,6 +410,7 @@ pub async fn cancel(
                 Some(locked) => locked.now(),
                 None => tx.now().await?,
             };
+            callers::expect_key(tx, &caller_now, now).await?;
             if sql::cancel(tx, &id_now, key_of(&caller_now), now).await? {
                 let entry = Entry {
                     kind: "approval.cancelled",

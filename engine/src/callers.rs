@@ -17,6 +17,7 @@ use cloudhal_domain::{
     code::{Code, Refusal},
     id::{PersonId, SiteId},
     role::Role,
+    time::Timestamp,
     tool::{CallerKind, Effect, Surface},
 };
 use std::collections::BTreeSet;
@@ -173,6 +174,19 @@ impl Caller {
     }
 }
 
+/// Whether the key that a caller came with is still good; held until the unit of work ends.
+pub(crate) async fn expect_key(tx: &mut Tx, caller: &Caller, now: Timestamp) -> Result<(), Fail> {
+    let good = match &caller.who {
+        Who::Agent { key, .. } => sql::key_is_good(tx, key, now).await?,
+        Who::Person { key: Some(key), .. } => personal_sql::key_is_good(tx, key, now).await?,
+        Who::Person { key: None, .. } => true,
+    };
+    match good {
+        true => Ok(()),
+        false => Err(unauthorized().into()),
+    }
+}
+
 /// Asks again, under the site's lock, what the door asked before: is the key still good, does the caller still reach the site
 /// and the tool, and may the person behind it edit there. What is found holds until the unit of work ends.
 pub(crate) async fn expect_may_call(
@@ -181,12 +195,10 @@ pub(crate) async fn expect_may_call(
     site: &LockedSite,
     tool: &str,
 ) -> Result<(), Fail> {
-    let (now, site) = (site.now(), site.row().id.as_str());
+    expect_key(tx, caller, site.now()).await?;
+    let site = site.row().id.as_str();
     let role = match &caller.who {
-        Who::Agent { id, key, .. } => {
-            if !sql::key_is_good(tx, key, now).await? {
-                return Err(unauthorized().into());
-            }
+        Who::Agent { id, .. } => {
             let Some(reach) = sql::reach_now(tx, id, site, tool).await? else {
                 return Err(Refusal::not_found("site").into());
             };
@@ -195,12 +207,7 @@ pub(crate) async fn expect_may_call(
             }
             Role::from_text(&reach.role)
         }
-        Who::Person { id, key, .. } => {
-            if let Some(key) = key
-                && !personal_sql::key_is_good(tx, key, now).await?
-            {
-                return Err(unauthorized().into());
-            }
+        Who::Person { id, .. } => {
             let role = people::role_now(tx, id, site).await?;
             Some(role.ok_or_else(|| Fail::from(Refusal::not_found("site")))?)
         }
@@ -291,6 +298,6 @@ async fn person(engine: &Engine, presented: &Presented<'_>) -> Result<Option<Who
 pub(crate) fn unauthorized() -> Refusal {
     Refusal::new(
         Code::Unauthorized,
-        "A good API key is needed: send it as `Authorization: Bearer clh_…`.",
+        "A good API key is needed: send it as `Authorization: Bearer clh_…`, or `clhp_…` over MCP for your own client, whose key ends with the session it was made in.",
     )
 }

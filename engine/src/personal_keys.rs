@@ -8,7 +8,7 @@ use crate::{
     keys::{self, Kind},
     people::Person,
     sites,
-    store::{Fail, Tx, personal_keys as sql},
+    store::{Fail, Tx, journal as journal_sql, personal_keys as sql},
 };
 use cloudhal_domain::{
     code::{Code, Refusal},
@@ -51,6 +51,7 @@ pub async fn make(
     let (made_id, kept) = (made.id.clone(), name.clone());
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
+            journal_sql::lock_workspace(tx).await?;
             let now = tx.now().await?;
             let new = sql::NewKey {
                 id: &made.id,
@@ -103,6 +104,7 @@ pub async fn end(
     let (person, key) = (person.clone(), key.clone());
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
+            journal_sql::lock_workspace(tx).await?;
             let known = !key.as_str().contains('\0');
             if !known || !sql::delete(tx, person.id().as_str(), key.as_str()).await? {
                 return Err(Refusal::not_found("key").into());

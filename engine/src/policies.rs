@@ -242,6 +242,7 @@ impl Measured {
         };
         let approvals = approval.decisions.iter();
         let approvals = approvals.filter(|decision| decision.decision == Verdict::Approve);
+        let approvals = approvals.filter(|decision| rule.takes(decision.via));
         let mut people: Vec<String> = approvals.map(|d| d.by.id.as_str().to_owned()).collect();
         if !people.is_empty() {
             let deciders = sql::deciders(db, site).await?;

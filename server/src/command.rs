@@ -307,7 +307,8 @@ async fn mcp_here(config: Config, email: Option<String>, confirm_tokens: bool) -
     let beside = tokio::spawn(background::run(engine.clone()));
     tokio::select! {
         served = mcp::here(engine, &person, confirm_tokens) => served.context("standard input and output")?,
-        () = stop => {}
+        // Standard input is read on a thread that nothing but a line or its end wakes: waiting for it would be for ever.
+        () = stop => std::process::exit(0),
     }
     beside.abort();
     Ok(())

@@ -37,11 +37,16 @@ pub async fn take_off(
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
             let now = LockedSite::expect(tx, &site).await?.now();
-            let row = sql::by_id(tx.sql(), agent.as_str()).await?;
+            // Whoever redeems for it holds its row; agents are locked before any person's row.
+            let row = match agent.as_str().contains('\0') {
+                true => None,
+                false => {
+                    lock_agent(tx, agent.as_str()).await?;
+                    sql::by_id(tx.sql(), agent.as_str()).await?
+                }
+            };
             may_take_off(tx, &by, &site, row.as_ref()).await?;
             let row = row.ok_or_else(|| Fail::from(Refusal::not_found("agent")))?;
-            // Whoever redeems for it holds its row.
-            lock_agent(tx, &row.id).await?;
             if !take_from(tx, &by, &row, site.as_str(), now).await? {
                 return Err(Refusal::not_found("agent").into());
             }
@@ -115,6 +120,11 @@ pub async fn put_back(
     let unit = engine.store().write(move |tx| {
         Box::pin(async move {
             let now = LockedSite::expect(tx, &site).await?.now();
+            let not_there = || Fail::from(Refusal::not_found("agent"));
+            let is_odd = agent.as_str().contains('\0');
+            if !is_odd {
+                lock_agent(tx, agent.as_str()).await?;
+            }
             let role = role_of(tx, &by, &site)
                 .await?
                 .ok_or_else(|| Fail::from(Refusal::not_found("site")))?;
@@ -125,11 +135,9 @@ pub async fn put_back(
                 )
                 .into());
             }
-            let not_there = || Fail::from(Refusal::not_found("agent"));
-            if agent.as_str().contains('\0') {
+            if is_odd {
                 return Err(not_there());
             }
-            lock_agent(tx, agent.as_str()).await?;
             let row = sql::by_id(tx.sql(), agent.as_str())
                 .await?
                 .ok_or_else(not_there)?;

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 use cloudhal_domain::{
-    approval::{ApprovalRecord, State, Status, Verdict, Via, closed_answer},
+    approval::{ApprovalRecord, State, Status, Verdict, closed_answer},
     code::{Code, Refusal},
     digest::Digest,
     id::{ApprovalId, SiteId},
@@ -109,7 +109,7 @@ impl Deciding {
             None => Default::default(),
         };
         let measured = Measured::of(tx.sql(), &policy, &stored.approval).await?;
-        if measured.rule.studio_only && self.decider.via() != Via::Session {
+        if !measured.rule.takes(self.decider.via()) {
             return Err(studio_alone().into());
         }
         let becomes = match self.becomes(tx, &stored, &measured).await? {
@@ -201,7 +201,13 @@ impl Deciding {
         if open && !measured.counts(self.decider.person()) {
             return Ok(Err(Refusal::new(
                 Code::Forbidden,
-                "This site wants somebody other than the owner of the asking agent to approve. You may deny it. Nothing was decided.",
+                "This site wants somebody else to approve than whoever asks, or answers for the agent that does. You may deny it. Nothing was decided.",
+            )));
+        }
+        if open && self.approved_in_vain(stored, measured) {
+            return Ok(Err(Refusal::new(
+                Code::AlreadyDecided,
+                "You approved this in your own client, and by now the site takes decisions in the Studio alone: somebody else has to approve, or it is asked anew. You may deny it.",
             )));
         }
         let missing = measured
@@ -218,6 +224,12 @@ impl Deciding {
             .with("missing", json!(missing))));
         }
         Ok(Ok(Status::Pending))
+    }
+
+    /// In a way that does not count any more; there is one decision for each person.
+    fn approved_in_vain(&self, stored: &Stored, measured: &Measured) -> bool {
+        let mut own = stored.approval.decisions.iter();
+        own.any(|d| &d.by.id == self.decider.person() && !measured.rule.takes(d.via))
     }
 
     fn approved_before(&self, stored: &Stored) -> bool {

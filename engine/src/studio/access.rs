@@ -58,14 +58,14 @@ pub async fn agents(engine: &Engine, person: &Person) -> Result<AgentsView, Refu
     } else {
         Vec::new()
     };
+    let sites = {
+        let mut db = engine.store().reader().await?;
+        own_sites(&mut db, person).await?
+    };
     Ok(AgentsView {
         agents: rows_for(engine, person, rows).await?,
         mcp_url: engine.mcp_url(),
-        sites: own_sites(&mut *engine.store().reader().await?, person)
-            .await?
-            .into_iter()
-            .map(site_name)
-            .collect(),
+        sites: sites.into_iter().map(site_name).collect(),
         tools: tools_of_agents(engine),
         owners,
         own_keys: personal_keys::list(engine, person).await?,

@@ -185,6 +185,8 @@ fn journal_sentence(kind: &str, body: &Value) -> String {
         "agent.put_back" => format!("put the agent {} on the site again", text("name")),
         "key.revoked" if text("name").is_empty() => "revoked a key".into(),
         "key.revoked" => format!("revoked a key of {}", text("name")),
+        "personal_key.made" => format!("made a key for a client of their own, {}", text("name")),
+        "personal_key.ended" => "ended a key of a client of their own".into(),
         "person.changed" => person_changed(text("name"), &body["changed"]),
         "person.link_made" => format!("made a sign-in link for {}", text("name")),
         "instance.restored" => "started a new epoch after a restore".into(),

@@ -13,6 +13,7 @@ on_postgres! {
     r10_a_slow_node_revives_nothing,
     c39_a_right_that_is_being_taken_away_is_waited_for,
     c39_a_narrowed_scope_waits_for_a_redeem,
+    c39_a_session_that_is_being_ended_is_waited_for,
     whoever_locks_second_sees_what_the_first_left,
 }
 
@@ -158,12 +159,19 @@ async fn c39_a_narrowed_scope_waits_for_a_redeem(world: World) {
 
 /// Redeems while a right is being taken away, which is done as soon as the redeem waits for it or has ended.
 async fn redeem_while(scene: &Scene, id: &ApprovalId, taken: &str) -> Answer {
+    let (bot, id) = (scene.clone(), id.clone());
+    while_taken(scene, taken, async move { bot.redeem(&id).await }).await
+}
+
+/// A call that begins once `taken` was done and is not committed yet.
+async fn while_taken(
+    scene: &Scene,
+    taken: &str,
+    call: impl Future<Output = Answer> + Send + 'static,
+) -> Answer {
     let database = scene.world.database();
     let taking = database.unfinished(taken).await;
-    let redeeming = tokio::spawn({
-        let (scene, id) = (scene.clone(), id.clone());
-        async move { scene.redeem(&id).await }
-    });
+    let redeeming = tokio::spawn(call);
     let ended = async {
         while !redeeming.is_finished() {
             tokio::task::yield_now().await;
@@ -175,6 +183,21 @@ async fn redeem_while(scene: &Scene, id: &ApprovalId, taken: &str) -> Answer {
     }
     taking.commit().await;
     redeeming.await.unwrap()
+}
+
+/// The same for a person's own client, whose key goes with the session.
+async fn c39_a_session_that_is_being_ended_is_waited_for(world: World) {
+    let scene = world.scene().await;
+    let laptop = scene.ada.own_client("laptop").await;
+    let asked = laptop.call("publish", scene.publish_args()).await;
+    let id = asked.pending().approval_id;
+    scene.ada.approve(&id).await.unwrap();
+    let ended = format!("delete from sessions where id = '{}'", laptop.session);
+    let arguments = scene.publish_args();
+    let call = async move { laptop.call_with(&id, "publish", arguments).await };
+    let answer = while_taken(&scene, &ended, call).await;
+    answer.refused(Code::Unauthorized);
+    assert_eq!(scene.versions().await, 0);
 }
 
 /// The first statement of a unit is the lock: a second unit on the same site, of whichever node, begins with the state that

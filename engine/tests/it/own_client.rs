@@ -18,6 +18,7 @@ on_both! {
     it_asks_for_no_more_than_its_person_may_do,
     c37_an_answer_in_the_client_is_journaled_as_such,
     c37_a_client_answers_only_where_the_site_lets_it,
+    c37_what_a_client_approved_does_not_run_where_the_studio_decides_by_now,
     a_client_answers_for_its_own_request_alone,
     c05_an_answer_to_a_question_that_was_never_asked_decides_nothing,
     a_person_who_leaves_takes_their_own_requests_along,
@@ -178,6 +179,15 @@ async fn what_waited_for_the_lock_is_asked_again(world: World) {
         .await
         .refused(Code::Unauthorized);
     assert_eq!(scene.versions().await, 0);
+    let withdraws = cloudhal_engine::gate::CallRequest {
+        tool: "approvals-cancel".into(),
+        arguments: json!({"approvalId": id}),
+        approval: None,
+        reason: None,
+    };
+    let withdrawn = world.engine().call(&caller, withdraws).await;
+    withdrawn.refused(Code::Unauthorized);
+    assert_eq!(scene.stored_status(&id).await, "approved");
     // The caller is the person: the next session's key redeems.
     let phone = scene.ada.own_client("phone").await;
     phone
@@ -338,6 +348,47 @@ async fn c37_a_client_answers_only_where_the_site_lets_it(world: World) {
         .await;
     refused(late, Code::Unauthorized);
     assert_eq!(scene.stored_status(&id).await, "pending");
+}
+
+async fn c37_what_a_client_approved_does_not_run_where_the_studio_decides_by_now(world: World) {
+    let scene = world.scene().await;
+    let laptop = scene.ada.own_client("laptop").await;
+    let bea = world.member("bea", &scene.site, Role::Approver).await;
+    let studio_only =
+        |approvers: u32| json!({"default": {"approvers": approvers, "studioOnly": true}});
+    let two = json!({"default": {"approvers": 2}});
+    let answered = async || {
+        let asked = laptop.call("publish", scene.publish_args()).await;
+        let id = asked.pending().approval_id;
+        let seen = scene.ada.look(&id).await.unwrap();
+        let (caller, digest) = (laptop.caller().await.unwrap(), seen.seen_digest.as_str());
+        let answer = laptop.answer(&caller, &seen, Verdict::Approve, digest);
+        answer.await.unwrap();
+        id
+    };
+    let id = answered().await;
+    let set = async |policy: Value| scene.ada.set_policy(&scene.site, policy).await.unwrap();
+    set(studio_only(1)).await;
+    let refusal = laptop
+        .call_with(&id, "publish", scene.publish_args())
+        .await
+        .refused(Code::ApprovalVoided);
+    assert_eq!(refusal.details["cause"], "access_lost");
+
+    // One of two was given in the client, and counts no more; nor can the same person give a second one.
+    set(two).await;
+    let id = answered().await;
+    assert_eq!(scene.stored_status(&id).await, "pending");
+    set(studio_only(2)).await;
+    assert_eq!(bea.approve(&id).await.unwrap().status, Status::Pending);
+    refused(scene.ada.approve(&id).await, Code::AlreadyDecided);
+    let cy = world.member("cy", &scene.site, Role::Approver).await;
+    assert_eq!(cy.approve(&id).await.unwrap().status, Status::Approved);
+    laptop
+        .call_with(&id, "publish", scene.publish_args())
+        .await
+        .ok();
+    assert_eq!(scene.versions().await, 1);
 }
 
 async fn a_client_answers_for_its_own_request_alone(world: World) {

@@ -467,6 +467,16 @@ async fn the_forgetful_database_tells_the_same_story(world: World) {
         reason: None,
     };
     assert_eq!(bot.request(request).await.ok()["version"], 1);
+    // It has one connection: a page that held it while it asks for another would never come.
+    use cloudhal_engine::studio;
+    let person = ada.person();
+    studio::agents(&engine, person).await.unwrap();
+    studio::people(&engine, person).await.unwrap();
+    studio::settings(&engine, person, "shop").await.unwrap();
+    studio::site(&engine, person, "shop").await.unwrap();
+    studio::approval(&engine, person, &asked.approval_id)
+        .await
+        .unwrap();
     assert_eq!(verify(&engine).await.unwrap().fault, None);
     drop(world);
 }

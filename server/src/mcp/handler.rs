@@ -200,7 +200,8 @@ impl Handler {
         };
         match question {
             Some(question) if tasks::is_modern(context) => return Ok(question.required().into()),
-            Some(question) => {
+            // Over HTTP the older era has no way back for an answer.
+            Some(question) if matches!(self.door, Door::Here { .. }) => {
                 if let Brought::GoOn(id) = question
                     .ask(engine, caller, &request, &context.peer)
                     .await?
@@ -210,7 +211,7 @@ impl Handler {
                     return Ok(words::result(&answer).into());
                 }
             }
-            None => {}
+            Some(_) | None => {}
         }
         if let Door::Here {
             confirm_tokens: true,

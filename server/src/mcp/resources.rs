@@ -74,7 +74,7 @@ impl Place {
         }
     }
 
-    fn arguments(&self) -> Value {
+    pub fn arguments(&self) -> Value {
         match self {
             Self::Site(site) => json!({"site": site}),
             Self::Node { site, node } | Self::Body { site, node } => {

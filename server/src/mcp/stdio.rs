@@ -10,18 +10,22 @@ use super::{
 use cloudhal_domain::limits;
 use rmcp::{
     RoleServer, ServiceExt as _,
-    model::JsonRpcMessage,
+    model::{ClientNotification, JsonRpcMessage, RequestId},
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
-use std::{io, sync::Arc};
+use std::{collections::HashSet, io, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader},
     sync::{Mutex, mpsc, watch},
+    time::timeout,
 };
 
 /// Lines that wait to be written; a client that reads none of them is not read from either.
 const UNWRITTEN_MAX: usize = 64;
+
+/// How long what was asked has to be answered once the input has ended: the longest wait that there is, and a little.
+const LAST_WAIT: Duration = Duration::from_secs(limits::WAIT_SECONDS_MAX + 5);
 
 /// Serves until the input ends and every request has its answer.
 pub async fn serve<R, W>(handler: Handler, input: R, output: W) -> io::Result<()>
@@ -34,13 +38,13 @@ where
     let wire = Wire {
         input: Arc::new(Mutex::new(Input::new(input))),
         out,
-        open: Arc::new(watch::Sender::new(0)),
+        open: Arc::new(watch::Sender::default()),
         over: Arc::new(watch::Sender::new(false)),
     };
     // A stream that is open ends with the input, and holds up nothing.
     let handler = handler.ending_with(wire.over.subscribe());
     // A client that begins with something else than a beginning is told so, and may begin again.
-    while !*wire.over.borrow() {
+    while !*wire.over.borrow() && !wire.out.is_closed() {
         match handler.clone().serve(wire.clone()).await {
             Ok(running) => {
                 let _ = running.waiting().await;
@@ -71,8 +75,8 @@ where
 struct Wire<R> {
     input: Arc<Mutex<Input<R>>>,
     out: mpsc::Sender<Vec<u8>>,
-    /// Requests that have no answer yet.
-    open: Arc<watch::Sender<usize>>,
+    /// Requests that will have an answer.
+    open: Arc<watch::Sender<HashSet<RequestId>>>,
     /// The input has ended.
     over: Arc<watch::Sender<bool>>,
 }
@@ -84,6 +88,29 @@ impl<R> Clone for Wire<R> {
             out: self.out.clone(),
             open: self.open.clone(),
             over: self.over.clone(),
+        }
+    }
+}
+
+impl<R> Wire<R> {
+    /// A request that the client cancels has no answer any more.
+    fn note(&self, message: &RxJsonRpcMessage<RoleServer>) {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                self.open.send_modify(|open| {
+                    open.insert(request.id.clone());
+                });
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                {
+                    let id = &cancelled.params.request_id;
+                    self.open
+                        .send_if_modified(|open| id.as_ref().is_some_and(|id| open.remove(id)));
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -100,14 +127,15 @@ where
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let (out, open) = (self.out.clone(), self.open.clone());
         async move {
-            let answers = matches!(
-                message,
-                JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)
-            );
+            let answered = match &message {
+                JsonRpcMessage::Response(answer) => Some(answer.id.clone()),
+                JsonRpcMessage::Error(answer) => answer.id.clone(),
+                _ => None,
+            };
             let line = serde_json::to_vec(&message)?;
             let sent = out.send(line).await;
-            if answers {
-                open.send_modify(|open| *open = open.saturating_sub(1));
+            if let Some(id) = answered {
+                open.send_if_modified(|open| open.remove(&id));
             }
             sent.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
         }
@@ -125,7 +153,7 @@ where
                     drop((room, input));
                     self.over.send_replace(true);
                     let mut open = self.open.subscribe();
-                    let _ = open.wait_for(|open| *open == 0).await;
+                    let _ = timeout(LAST_WAIT, open.wait_for(HashSet::is_empty)).await;
                     return None;
                 }
             };
@@ -134,9 +162,7 @@ where
             });
             match message {
                 Ok(message) => {
-                    if matches!(message, JsonRpcMessage::Request(_)) {
-                        self.open.send_modify(|open| *open += 1);
-                    }
+                    self.note(&message);
                     return Some(message);
                 }
                 Err(unreadable) => room.send(unreadable.to_json().to_string().into_bytes()),

@@ -2,10 +2,7 @@
 //! that; what became of them is read, with the key as it is then. It writes nothing, and ends with the server, the client or
 //! the key.
 
-use super::{
-    reading,
-    resources::{self, Place},
-};
+use super::{reading, resources::Place};
 use cloudhal_domain::{
     code::{Code, Refusal},
     id::{ApprovalId, SiteId},
@@ -18,7 +15,7 @@ use rmcp::{
 };
 use serde_json::json;
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -92,18 +89,23 @@ impl Drop for Open {
     }
 }
 
-/// The hints of a stream whose acknowledgement is on its way: what moves from then on is told, though nobody listens yet.
-/// One for each request.
+/// The hints of streams whose acknowledgements are on their way: what moves from then on is told, though nobody listens yet.
+/// The stream that begins first takes the oldest, which heard no less than its own.
 #[derive(Clone, Default)]
-pub struct Early(Arc<Mutex<Option<broadcast::Receiver<LiveHint>>>>);
+pub struct Early(Arc<Mutex<VecDeque<broadcast::Receiver<LiveHint>>>>);
 
 impl Early {
     pub fn begin(&self, engine: &Engine) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(engine.live().subscribe());
+        let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        begun.push_back(engine.live().subscribe());
+        if begun.len() > STREAMS_PER_CALLER_MAX {
+            begun.pop_front();
+        }
     }
 
     fn take(&self, engine: &Engine) -> broadcast::Receiver<LiveHint> {
-        let begun = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = begun.pop_front();
         begun.unwrap_or_else(|| engine.live().subscribe())
     }
 }
@@ -140,10 +142,15 @@ impl Listener {
         let mut tick = tokio::time::interval(self.recheck);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            self.expect_key().await?;
             for uri in std::mem::take(&mut moved.0) {
-                if !self.may_hear_of(&uri).await {
-                    continue;
+                match self.may_hear_of(&uri).await {
+                    Ok(true) => {}
+                    Ok(false) => continue,
+                    // Told at the next turn.
+                    Err(_) => {
+                        moved.0.insert(uri);
+                        continue;
+                    }
                 }
                 let sent = context.sink().notify_resource_updated(uri);
                 match tokio::time::timeout(self.recheck.max(Duration::from_secs(1)), sent).await {
@@ -153,8 +160,14 @@ impl Listener {
                 }
             }
             tokio::select! {
-                _ = tick.tick() => {}
-                hint = hints.recv() => moved.take(&watched, hint, &mut hints)?,
+                _ = tick.tick() => self.expect_key().await?,
+                hint = hints.recv() => {
+                    moved.take(&watched, hint, &mut hints)?;
+                    // Most of what moves on an instance is nobody's here.
+                    if !moved.0.is_empty() {
+                        self.expect_key().await?;
+                    }
+                }
             }
         }
     }
@@ -171,18 +184,23 @@ impl Listener {
     }
 
     /// Whether the caller could read it now, with the tools that its key holds now.
-    async fn may_hear_of(&self, uri: &str) -> bool {
+    async fn may_hear_of(&self, uri: &str) -> Result<bool, Refusal> {
         let Some(place) = Place::parse(uri) else {
-            return false;
+            return Ok(false);
         };
         let holds = match place {
-            Place::Approval(_) => Ok(true),
-            _ => watching::may_still(&self.engine, &self.caller, Some(place.tool())).await,
+            Place::Approval(_) => true,
+            _ => watching::may_still(&self.engine, &self.caller, Some(place.tool())).await?,
         };
-        holds.unwrap_or(false)
-            && resources::contents(&self.engine, &self.caller, uri)
-                .await
-                .is_ok()
+        if !holds {
+            return Ok(false);
+        }
+        let (tool, arguments) = (place.tool(), place.arguments());
+        match reading::read(&self.engine, &self.caller, tool, arguments).await {
+            Ok(_) => Ok(true),
+            Err(refusal) if refusal.code.retryable() => Err(refusal),
+            Err(_) => Ok(false),
+        }
     }
 }
 

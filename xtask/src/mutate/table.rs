@@ -28,6 +28,7 @@ const WRITER: &str = "engine/src/store/writer.rs";
 const REDEEMING: &str = "engine/src/approvals/redeeming.rs";
 const DECIDING: &str = "engine/src/approvals/deciding.rs";
 const CALLERS: &str = "engine/src/callers.rs";
+const PERSONAL_KEYS_STORE: &str = "engine/src/store/personal_keys.rs";
 const KEEPING: &str = "engine/src/agents/keeping.rs";
 const APPROVALS: &str = "engine/src/approvals.rs";
 const SIGNING: &str = "engine/src/signing.rs";
@@ -196,6 +197,16 @@ pub const MUTATIONS: &[Mutation] = &[
         &["redeeming::a_key_that_ended_since_the_door_looked_changes_nothing"], ""
     ),
     mutation!(
+        "client-counts-on", "what was approved in a client counts where the Studio decides by now", POLICIES,
+        "approvals.filter(|decision| rule.takes(decision.via))" => "approvals.filter(|decision| true || rule.takes(decision.via))",
+        &["own_client::c37_what_a_client_approved_does_not_run_where_the_studio_decides_by_now"], ""
+    ),
+    mutation!(
+        "personal-key-unheld", "a personal key is not held while its call runs", PERSONAL_KEYS_STORE,
+        "), of \"k, p\");" => "), of \"p\");",
+        &["many_nodes::c39_a_session_that_is_being_ended_is_waited_for"], ""
+    ),
+    mutation!(
         "client-anybodys", "a person's client answers for requests that are not its own", DECIDING,
         "            && approval.surface == door;\n        match own {" => "            && approval.surface == door;\n        match own || !own {",
         &["own_client::a_client_answers_for_its_own_request_alone"], ""
@@ -207,7 +218,7 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation!(
         "client-not-studio", "a client answers where the site decides in the Studio alone", DECIDING,
-        "if measured.rule.studio_only && " => "if false && measured.rule.studio_only && ",
+        "if !measured.rule.takes(self.decider.via()) {" => "if false && !measured.rule.takes(self.decider.via()) {",
         &["own_client::c37_a_client_answers_only_where_the_site_lets_it"], ""
     ),
     mutation!(

@@ -471,6 +471,26 @@ async fn c66_a_line_that_is_no_message_ends_nothing() {
     assert!(rest[0]["result"]["tools"].is_array());
 }
 
+/// Nobody answers what was cancelled, so nobody waits for an answer to it.
+#[tokio::test]
+async fn a_cancelled_call_does_not_keep_the_pipes_open() {
+    let demo = Demo::start().await;
+    let site = demo.site().await;
+    demo.edit(&site, "By hand.").await;
+    let mut desk = Piped::start(&demo, false).await;
+    desk.hello("{}").await;
+    let asked = desk.call(1, "publish", json!({"site": site})).await;
+    let id = structured(&asked)["approvalId"].clone();
+    let wait = json!({"name": "approvals_get", "arguments": {"approvalId": id, "waitSeconds": 45}});
+    desk.send(2, "tools/call", wait).await;
+    let word = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#;
+    desk.line(word).await;
+    // Its answer comes after what was sent before it.
+    desk.send(3, "ping", json!({})).await;
+    assert_eq!(desk.next().await["id"], 3);
+    assert!(desk.rest().await.is_empty());
+}
+
 #[tokio::test]
 async fn the_newer_era_works_over_pipes_without_a_handshake() {
     let demo = Demo::start().await;
