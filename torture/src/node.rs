@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use std::{
     fs::OpenOptions,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
@@ -169,12 +169,14 @@ impl Node {
         Ok(())
     }
 
+    /// Files and connections that it has open.
+    pub fn open_files(&self) -> Result<usize> {
+        Ok(std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count())
+    }
+
     /// Resident memory in bytes.
     pub fn memory(&self) -> Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.trim().split(' ').next()?.parse::<u64>().ok());
-        Ok(kib.context("VmRSS")? * 1024)
+        memory_of(self.child.id())
     }
 
     pub fn log(&self) -> String {
@@ -197,6 +199,28 @@ impl Drop for Node {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Resident memory of a process in bytes.
+pub fn memory_of(process: u32) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().split(' ').next()?.parse::<u64>().ok());
+    Ok(kib.context("VmRSS")? * 1024)
+}
+
+/// `cloudhal mcp` on a world's database, with pipes for what it says and hears.
+pub fn mcp(context: &Context, world: &World, log: &Path) -> Result<tokio::process::Child> {
+    let mut command = Command::new(&context.binary);
+    environment(&mut command, world, &How::default());
+    command.args(["mcp", "--person", "ada@example.com"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.stderr(OpenOptions::new().create(true).append(true).open(log)?);
+    let mut command = tokio::process::Command::from(command);
+    command
+        .kill_on_drop(true)
+        .spawn()
+        .with_context(|| format!("starting {}", context.binary.display()))
 }
 
 /// Runs one of the other commands on a world's database.

@@ -10,10 +10,13 @@ mod in_process;
 mod kills;
 mod outages;
 mod pauses;
+mod pipes;
 mod properties;
 mod races;
 mod redeem_races;
 mod restore;
+mod texts;
+mod waiters;
 
 use crate::{context::Context, database::Kind, report::Report};
 use anyhow::Result;
@@ -167,10 +170,19 @@ pub const ALL: &[Scenario] = &[
         "R11",
         "malformed bodies and frames",
         "frames",
-        400,
+        1100,
         10000,
         ONCE,
         corpus::malformed
+    ),
+    scenario!(
+        "R11b",
+        "the same over standard input and output",
+        "frames",
+        600,
+        10000,
+        ONCE,
+        pipes::malformed
     ),
     scenario!(
         "R12",
@@ -207,5 +219,14 @@ pub const ALL: &[Scenario] = &[
         5,
         BOTH,
         restore::restored
+    ),
+    scenario!(
+        "R18",
+        "agents that wait for one decision",
+        "agents",
+        200,
+        1000,
+        BOTH,
+        waiters::thousand
     ),
 ];

@@ -1,6 +1,7 @@
 //! R11: bodies and frames that make no sense, at both of the agents' doors. A typed refusal each, no effect, and the next good
-//! call works. The corpus is made here; standard input and output have no door yet.
+//! call works.
 
+use super::texts;
 use crate::{
     checker::Checker,
     clients::{Agent, Door, word},
@@ -17,83 +18,6 @@ use std::collections::BTreeMap;
 const MEMORY_GROWTH_MAX: u64 = 64 * 1024 * 1024;
 /// Growth is measured from here: the first requests fill pools and caches.
 const WARM_UP: usize = 200;
-
-/// Bodies that are not JSON, are JSON that is refused, or are JSON of another shape.
-const BODIES: &[&[u8]] = &[
-    b"",
-    b" ",
-    b"\xef\xbb\xbf{}",
-    b"{",
-    b"}",
-    b"[",
-    b"nul",
-    b"NaN",
-    b"Infinity",
-    b"-",
-    b"01",
-    b"1.",
-    b".5",
-    b"1e",
-    b"+1",
-    b"'a'",
-    b"\"",
-    b"\"\\x\"",
-    b"\"\\ud800\"",
-    b"\"\\udc00\\ud800\"",
-    b"\"\xff\"",
-    b"\"\n\"",
-    b"{\"a\":1,}",
-    b"{\"a\" 1}",
-    b"{a:1}",
-    b"{1:1}",
-    b"{\"a\":1}{\"a\":1}",
-    b"{\"arguments\":{}}x",
-    b"[1,]",
-    b"[,1]",
-    b"/* */{}",
-    b"{}//",
-    b"\0",
-    b"{\"a\":\0}",
-    b"\xff\xfe{\0}\0",
-    b"null",
-    b"true",
-    b"1",
-    b"[]",
-    b"\"x\"",
-    b"{}",
-    b"{\"arguments\":null}",
-    b"{\"arguments\":[]}",
-    b"{\"arguments\":1}",
-    b"{\"arguments\":{},\"arguments\":{}}",
-    b"{\"arguments\":{\"site\":\"a\",\"site\":\"b\"}}",
-    b"{\"arguments\":{\"site\":\"a\",\"s\\u0069te\":\"b\"}}",
-    b"{\"arguments\":{\"site\":1}}",
-    b"{\"arguments\":{\"site\":null}}",
-    b"{\"arguments\":{\"site\":\"\\u0000\"}}",
-    b"{\"arguments\":{\"site\":{}}}",
-    b"{\"arguments\":{\"limit\":1e400}}",
-    b"{\"arguments\":{\"limit\":9007199254740993}}",
-    b"{\"arguments\":{\"limit\":18446744073709551616}}",
-    b"{\"arguments\":{\"limit\":-0}}",
-    b"{\"arguments\":{\"limit\":1.5}}",
-    b"{\"arguments\":{\"__proto__\":{}}}",
-    b"{\"arguments\":{\"\":\"\"}}",
-    b"{\"approvalId\":1}",
-    b"{\"approvalId\":[]}",
-    b"{\"approvalId\":\"' or 1=1 --\"}",
-    b"{\"approved\":true}",
-    b"{\"reason\":{}}",
-    b"{\"jsonrpc\":\"1.0\"}",
-    b"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"tools/call\"}",
-    b"{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"x\"}",
-    b"{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"tools/list\"}",
-    b"{\"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"params\":{\"name\":\"publish\"}}",
-    b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
-    b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":1}",
-    b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}]",
-    b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":[]}",
-    b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":1}}",
-];
 
 /// R11.
 pub async fn malformed(context: &Context) -> Result<Report> {
@@ -112,7 +36,8 @@ pub async fn malformed(context: &Context) -> Result<Report> {
     let before = world.database.texts(state).await?;
     let mut statuses: BTreeMap<u16, usize> = BTreeMap::new();
     let mut memory = 0;
-    for frame in 0..context.figure.max(BODIES.len() * 2) {
+    let corpus = texts::all();
+    for frame in 0..context.figure.max(corpus.len() * 2) {
         if frame == WARM_UP {
             memory = node.memory()?;
         }
@@ -121,9 +46,9 @@ pub async fn malformed(context: &Context) -> Result<Report> {
         } else {
             "/mcp"
         };
-        let body = match BODIES.get(frame / 2) {
-            Some(body) => body.to_vec(),
-            None => made_up(&mut rng, &world),
+        let body = match corpus.get(frame / 2) {
+            Some(text) => text.clone(),
+            None => texts::made_up(&mut rng, &world),
         };
         let request = Request {
             method: "POST",
@@ -192,47 +117,4 @@ fn headers(world: &World, rng: &mut fastrand::Rng) -> String {
         _ => "MCP-Protocol-Version: 2025-11-25\r\n",
     });
     headers
-}
-
-/// A frame that was good until some of it was bitten off, doubled, swapped or blown up.
-fn made_up(rng: &mut fastrand::Rng, world: &World) -> Vec<u8> {
-    let node = &world.agents[0].node;
-    let arguments = json!({"site": world.sites[0], "node": node, "reason": "because"});
-    let good = match rng.bool() {
-        true => json!({"arguments": arguments, "approvalId": "aaaaaaaaaaaaaaaaaaaaaaaaaa"}),
-        false => {
-            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "node_get", "arguments": arguments}})
-        }
-    };
-    let mut body = good.to_string().into_bytes();
-    for _ in 0..rng.usize(1..4) {
-        let at = rng.usize(..body.len().max(1)).min(body.len());
-        match rng.u32(..8) {
-            0 => body.truncate(at),
-            1 => body.insert(at, rng.u8(..)),
-            2 if at < body.len() => body[at] = rng.u8(..),
-            3 if at < body.len() => drop(body.remove(at)),
-            4 => {
-                let copy = body[at..].to_vec();
-                body.extend(copy);
-            }
-            5 => {
-                let deep = rng.usize(1..5_000);
-                body.splice(at..at, b"[".repeat(deep));
-            }
-            6 => {
-                let long = rng.usize(1..300_000);
-                body.splice(at..at, b"x".repeat(long));
-            }
-            _ => {
-                let keys: String = (0..rng.usize(1..200))
-                    .map(|key| format!("\"k{key}\":{key},"))
-                    .collect();
-                body.splice(at..at, keys.into_bytes());
-            }
-        }
-        // Larger ones are refused by their length alone, which needs no corpus.
-        body.truncate(400_000);
-    }
-    body
 }
