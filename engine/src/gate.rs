@@ -46,13 +46,16 @@ impl Engine {
     }
 }
 
+/// What takes the larger part of a call's memory is boxed where it is reached: a thousand agents that only wait must not each
+/// hold room for a redeem.
 async fn answer(engine: &Engine, caller: &Caller, request: CallRequest) -> Result<Answer, Refusal> {
     let tool = engine.tools().get(&request.tool)?;
     if let Some(id) = request.approval {
         let id = ApprovalId::new(id);
-        let answer = redeem_as_asked(engine, caller, tool, request.arguments, &id).await;
+        let redeems = redeem_as_asked(engine, caller, tool, request.arguments, &id);
+        let answer = Box::pin(redeems).await;
         if let Err(refusal) = &answer {
-            note_misuse(engine, caller, tool, &id, refusal).await;
+            Box::pin(note_misuse(engine, caller, tool, &id, refusal)).await;
         }
         return answer;
     }
@@ -62,19 +65,23 @@ async fn answer(engine: &Engine, caller: &Caller, request: CallRequest) -> Resul
     match &tool.run {
         Run::Read(read) => Ok(Answer::ok(read.run(engine, caller, arguments).await?)),
         Run::Draft(draft) => {
-            match run_draft(engine, caller, tool, draft.clone(), arguments.clone()).await? {
+            let drafts = run_draft(engine, caller, tool, draft.clone(), arguments.clone());
+            match Box::pin(drafts).await? {
                 Drafted::Done(data) => Ok(Answer::ok(data)),
                 Drafted::Waits => {
                     let reason = request.reason.or(reason);
-                    approvals::request(engine, caller, tool, draft.clone(), arguments, reason).await
+                    let asks =
+                        approvals::request(engine, caller, tool, draft.clone(), arguments, reason);
+                    Box::pin(asks).await
                 }
             }
         }
         Run::Gated(gated) => {
             let reason = request.reason.or(reason);
-            approvals::request(engine, caller, tool, gated.clone(), arguments, reason).await
+            let asks = approvals::request(engine, caller, tool, gated.clone(), arguments, reason);
+            Box::pin(asks).await
         }
-        Run::Resume => tools::approvals::resume(engine, caller, arguments).await,
+        Run::Resume => Box::pin(tools::approvals::resume(engine, caller, arguments)).await,
     }
 }
 

@@ -178,7 +178,8 @@ impl Handler {
         let engine = &self.engine;
         let mut may_ask = request.approval.is_none();
         if let (Some(proof), Some(responses), true) = (input.state, input.responses, may_ask) {
-            match elicitation::brought(engine, caller, &request, &proof, responses).await? {
+            let brought = elicitation::brought(engine, caller, &request, &proof, responses);
+            match Box::pin(brought).await? {
                 Brought::GoOn(id) => request.approval = Some(id.as_str().to_owned()),
                 Brought::NoAnswer => may_ask = false,
             }
@@ -186,7 +187,7 @@ impl Handler {
         if let Some(token) = input.confirm_token {
             let (put, yes) = (Put::Token, (Verdict::Approve, None));
             let decided = approvals::answer_in_client(engine, caller, &request, &token, put, yes);
-            let record = decided.await?;
+            let record = Box::pin(decided).await?;
             request.approval = Some(record.id.as_str().to_owned());
         }
         let answer = engine.call(caller, request.clone()).await;
@@ -195,17 +196,15 @@ impl Handler {
         };
         let can = context.client_capabilities().filter(|_| may_ask);
         let question = match &can {
-            Some(can) => elicitation::question(engine, caller, &pending, can).await?,
+            Some(can) => Box::pin(elicitation::question(engine, caller, &pending, can)).await?,
             None => None,
         };
         match question {
             Some(question) if tasks::is_modern(context) => return Ok(question.required().into()),
             // Over HTTP the older era has no way back for an answer.
             Some(question) if matches!(self.door, Door::Here { .. }) => {
-                if let Brought::GoOn(id) = question
-                    .ask(engine, caller, &request, &context.peer)
-                    .await?
-                {
+                let asks = question.ask(engine, caller, &request, &context.peer);
+                if let Brought::GoOn(id) = Box::pin(asks).await? {
                     request.approval = Some(id.as_str().to_owned());
                     let answer = engine.call(caller, request).await;
                     return Ok(words::result(&answer).into());
