@@ -5,7 +5,7 @@
 //!
 //! 1. [`admission`]: the key decides who comes in, before a byte of the body is read.
 //! 2. [`message`]: the body is read strictly and once. What `rmcp` gets is our reading written out again, so that no second
-//!    parser can understand it differently.
+//!    parser can understand it differently. A call that only waits does so now ([`waiting`]), where that costs little.
 //! 3. `rmcp` speaks the protocol: versions, headers against the body, `initialize`, `server/discover`. Every request stands
 //!    alone; there are no sessions, so a session id can never stand for a key.
 //! 4. [`handler`]: a call goes to the engine's gate, the one that `/tools` uses.
@@ -22,6 +22,7 @@ mod elicitation;
 mod handler;
 mod message;
 mod stdio;
+mod waiting;
 mod words;
 
 mod progress;

@@ -1,7 +1,10 @@
 //! Who comes in: a key, then a body that is small enough and means one thing. Host and Origin were checked for all of the
 //! agents' doors, in `routes`.
 
-use super::message::{self, Answers, Unreadable};
+use super::{
+    message::{self, Answers, Unreadable},
+    waiting,
+};
 use crate::{App, agents, body, config::Origins};
 use axum::{
     body::Body,
@@ -42,7 +45,9 @@ pub async fn admit(app: &App, request: Request) -> Result<Request, TurnedAway> {
         .map_err(|refusal| unknown(app, refusal))?;
     let body = if parts.method == Method::POST {
         let message = message::read(&body::whole(body).await?, Answers::Refused);
-        Body::from(message.map_err(TurnedAway::Unreadable)?.to_string())
+        let mut message = message.map_err(TurnedAway::Unreadable)?;
+        waiting::out(app, &caller, &mut message).await;
+        Body::from(message.to_string())
     } else {
         Body::empty()
     };
