@@ -34,6 +34,9 @@ mod reading;
 mod resources;
 mod subscriptions;
 
+#[cfg(feature = "test-hooks")]
+mod conformance;
+
 #[cfg(test)]
 mod tests;
 
@@ -54,8 +57,11 @@ use cloudhal_domain::{
 };
 use cloudhal_engine::{Engine, callers::Caller, people::Person};
 use handler::{Handler, Pace};
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+use rmcp::{
+    ServerHandler,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+    },
 };
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -70,19 +76,30 @@ pub fn router(app: App) -> Router {
 
 fn router_at(app: App, pace: Pace) -> Router {
     let handler = Handler::over_http(app.engine.clone(), pace, app.stopping.clone());
-    let service = StreamableHttpService::new(
-        move || Ok(handler.fresh()),
-        Arc::new(NeverSessionManager::default()),
-        config(&app),
-    );
-    let door = Router::new()
-        .route_service("/mcp", service)
-        .layer(from_fn_with_state(app.clone(), guard));
+    #[cfg(feature = "test-hooks")]
+    let for_the_suite = conformance::with_fixtures(&app, &handler);
+    #[cfg(not(feature = "test-hooks"))]
+    let for_the_suite: Option<Router> = None;
+    let door = for_the_suite.unwrap_or_else(|| door(&app, move || handler.fresh()));
     Router::new()
         .route(admission::METADATA_PATH, get(metadata))
         .route(admission::METADATA_PATH_OF_MCP, get(metadata))
         .with_state(app)
         .merge(door)
+}
+
+fn door<H: ServerHandler>(
+    app: &App,
+    fresh: impl Fn() -> H + Send + Sync + Clone + 'static,
+) -> Router {
+    let service = StreamableHttpService::new(
+        move || Ok(fresh()),
+        Arc::new(NeverSessionManager::default()),
+        config(app),
+    );
+    Router::new()
+        .route_service("/mcp", service)
+        .layer(from_fn_with_state(app.clone(), guard))
 }
 
 /// MCP over standard input and output, for the person at whose machine this runs. Returns when the input has ended.
