@@ -29,6 +29,12 @@ export async function approve(cookies, url, site, approvalId) {
   return json(answer);
 }
 
+/** The requests of a site that wait for a decision. */
+export async function waiting(cookies, url, site) {
+  const answer = await json(await fetch(`${url}/api/sites/${site}/approvals?status=pending`, { headers: asBrowser(cookies, url) }));
+  return answer.items;
+}
+
 async function json(response) {
   const text = await response.text();
   if (!response.ok) throw new Error(`${response.url} answered ${response.status}: ${text}`);
