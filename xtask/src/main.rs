@@ -12,6 +12,7 @@ mod front;
 mod server;
 
 mod demo;
+mod mcp;
 mod watch;
 
 mod bench;
@@ -35,7 +36,7 @@ cargo xtask COMMAND
   watch [ARGUMENTS]     serve while you edit: CSS shows at once, Rust is rebuilt and the page reloads
   build [--debug]       the release binary, target/release/cloudhal (--debug: target/debug/cloudhal, with test hooks)
   lint                  formatting and clippy, native and wasm32
-  test [PART] [FILTER]  lint, unit, torture, browser and demo; or one PART of them, with a filter for its tests
+  test [PART] [FILTER]  lint, unit, torture, mcp, browser and demo; or one PART of them, with a filter for its tests
   torture [ARGUMENTS]   what must hold under races, kills, outages and full disks; `torture --help` lists it
   mutate [NAME…]        break one guard after the other, in a copy, and see a named test turn red; slow
   bench [ARGUMENTS]     the benchmark and the size of what the browser loads

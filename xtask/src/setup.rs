@@ -9,13 +9,14 @@ use anyhow::{Context, Result, bail};
 
 use crate::run;
 use crate::steps::{Done, step};
-use crate::{debian, front, postgres, wasm_std};
+use crate::{debian, front, mcp, postgres, wasm_std};
 
 /// For `cargo xtask setup`, `test` and `bench`.
 pub fn everything() -> Result<()> {
     for_building()?;
     for_npm()?;
     step("rustfmt and clippy", linters)?;
+    step("Python's MCP client", mcp::python_step)?;
     step("Chromium", chromium_step)?;
     step("PostgreSQL", postgres_step)
 }
@@ -31,7 +32,14 @@ pub fn for_building() -> Result<()> {
     step("wasm-bindgen", front::bindgen_step)
 }
 
-/// What the demo's agent, wasm-opt and the browser tests come from.
+/// For `test mcp`: neither a browser nor a database.
+pub fn for_mcp() -> Result<()> {
+    for_building()?;
+    for_npm()?;
+    step("Python's MCP client", mcp::python_step)
+}
+
+/// What the demo's agent, other MCP clients, wasm-opt and the browser tests come from.
 pub fn for_npm() -> Result<()> {
     step("npm packages", npm_packages)
 }
@@ -53,7 +61,8 @@ fn npm_packages() -> Result<Done> {
         .context("npm could not install them. Type `cd end2end && npm ci` to see for yourself")?;
     fs::write(&stamp, wanted)?;
     Ok(Done::Now(
-        "installed by npm ci: Playwright, an MCP client, axe, wasm-opt".to_owned(),
+        "installed by npm ci: Playwright, MCP clients and their conformance suite, axe, wasm-opt"
+            .to_owned(),
     ))
 }
 

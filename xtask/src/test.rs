@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::demo;
 use crate::front::{self, Mode};
 use crate::lint;
+use crate::mcp;
 use crate::postgres::Postgres;
 use crate::run;
 use crate::server;
@@ -19,13 +20,17 @@ enum Part {
     All,
     Unit,
     Torture,
+    Mcp,
     Browser,
     Demo,
 }
 
 pub fn test(arguments: &[String]) -> Result<()> {
     let (part, filters) = which(arguments)?;
-    setup::everything()?;
+    match part {
+        Part::Mcp => setup::for_mcp()?,
+        _ => setup::everything()?,
+    }
     let mut steps = Vec::new();
     run_parts(part, filters, &mut steps)?;
     steps::summary(&steps);
@@ -48,10 +53,11 @@ fn which(arguments: &[String]) -> Result<(Part, &[String])> {
     let part = match first.as_str() {
         "unit" => Part::Unit,
         "torture" => Part::Torture,
+        "mcp" => Part::Mcp,
         "browser" => Part::Browser,
         "demo" => Part::Demo,
         other => bail!(
-            "there is no part `{other}`; say unit, torture, browser or demo, then the filters for its tests"
+            "there is no part `{other}`; say unit, torture, mcp, browser or demo, then the filters for its tests"
         ),
     };
     Ok((part, filters))
@@ -63,7 +69,11 @@ fn run_parts(only: Part, filters: &[String], steps: &mut Vec<Step>) -> Result<()
         part(steps, "Lint", lint::check);
         stop_if_interrupted()?;
     }
-    part(steps, "Build", build);
+    let what = match only {
+        Part::Mcp => server::debug,
+        _ => build,
+    };
+    part(steps, "Build", what);
     if steps.last().is_some_and(|step| !step.passed) {
         // Tests of an older build would say nothing about this one.
         return Ok(());
@@ -79,6 +89,10 @@ fn run_parts(only: Part, filters: &[String], steps: &mut Vec<Step>) -> Result<()
     }
     if wants(Part::Torture) {
         part(steps, "Torture, its short form", torture::short);
+        stop_if_interrupted()?;
+    }
+    if wants(Part::Mcp) {
+        part(steps, "MCP with clients of others", || mcp::test(filters));
         stop_if_interrupted()?;
     }
     if wants(Part::Browser) {
