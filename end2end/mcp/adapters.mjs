@@ -10,6 +10,9 @@ import { createInterface } from "node:readline";
 const MODULES = resolve(import.meta.dirname, "../node_modules");
 const INSPECTOR = join(MODULES, "@modelcontextprotocol/inspector/clients/launcher/build/index.js");
 
+/** What the client and the server are to agree on. */
+export const REVISIONS = { legacy: "2025-11-25", auto: "2026-07-28" };
+
 const bearer = (key) => ({ headers: { Authorization: `Bearer ${key}` } });
 
 /** `@modelcontextprotocol/client`; `mode` is its version negotiation. */
@@ -18,6 +21,8 @@ export async function typescript({ url, agentKey }, mode) {
   const client = new Client({ name: `typescript-${mode}`, version: "2.4.0" }, { versionNegotiation: { mode } });
   const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp`), { requestInit: bearer(agentKey) });
   await client.connect(transport);
+  const spoken = client.getNegotiatedProtocolVersion();
+  if (spoken !== REVISIONS[mode]) throw new Error(`in mode ${mode} the client speaks ${spoken}`);
   return ofSdk(client, transport);
 }
 

@@ -2,7 +2,7 @@
 
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { ofSdk } from "./adapters.mjs";
+import { ofSdk, REVISIONS } from "./adapters.mjs";
 import { BINARY, environment } from "./server.mjs";
 import { expect, structured } from "./story.mjs";
 
@@ -10,6 +10,8 @@ import { expect, structured } from "./story.mjs";
 export function overPipes(server, facts) {
   return {
     "approved in a form": () => inAForm(server, facts, { action: "accept", content: { decision: "approve" } }, "ok", 1),
+    "approved in a form of the older era": () =>
+      inAForm(server, facts, { action: "accept", content: { decision: "approve" } }, "ok", 1, "legacy"),
     "denied in a form": () =>
       inAForm(server, facts, { action: "accept", content: { decision: "deny", reason: "Not today" } }, "approval_denied", 0),
     "a form declined": () => inAForm(server, facts, { action: "decline" }, "approval_pending", 0),
@@ -19,12 +21,13 @@ export function overPipes(server, facts) {
   };
 }
 
-async function inAForm(server, facts, answer, outcome, effects) {
+async function inAForm(server, facts, answer, outcome, effects, mode = "auto") {
   let asked = 0;
-  const client = await connect(server, [], () => {
+  const decide = () => {
     asked += 1;
     return answer;
-  });
+  };
+  const client = await connect(server, [], decide, mode);
   try {
     const { site, before } = await edited(client, facts, outcome);
     const said = structured(await client.call("publish", { site, reason: "From the person's own client" }));
@@ -77,9 +80,9 @@ async function noToken(server, facts) {
 }
 
 /** A client that asks its person, where `decide` answers for them. */
-async function connect(server, flags, decide) {
+async function connect(server, flags, decide, mode = "auto") {
   const capabilities = decide ? { elicitation: { form: {} } } : {};
-  const client = new Client({ name: "typescript-pipes", version: "2.4.0" }, { capabilities, versionNegotiation: { mode: "auto" } });
+  const client = new Client({ name: "typescript-pipes", version: "2.4.0" }, { capabilities, versionNegotiation: { mode } });
   if (decide) client.setRequestHandler("elicitation/create", async () => decide());
   const transport = new StdioClientTransport({
     command: BINARY,
@@ -88,6 +91,8 @@ async function connect(server, flags, decide) {
     stderr: "ignore",
   });
   await client.connect(transport);
+  const spoken = client.getNegotiatedProtocolVersion();
+  expect(spoken === REVISIONS[mode], `the revision is that of ${mode}: ${spoken}`);
   return ofSdk(client, transport);
 }
 
