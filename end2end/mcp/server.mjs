@@ -2,6 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -19,8 +20,12 @@ export async function startDemo(settings = () => ({})) {
   const child = spawn(BINARY, ["serve", "--demo"], { cwd: data, env, stdio: ["ignore", "pipe", "pipe"] });
   const server = { data, child, said: new Map(), log: "" };
   child.stderr.on("data", (chunk) => (server.log += chunk));
-  // Whoever runs this may be ended at any time: then the server is, too.
-  process.once("exit", () => child.kill("SIGKILL"));
+  // Whoever runs this may be ended at any time: then the server is, too, and its data is gone.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(1));
+  process.once("exit", () => {
+    child.kill("SIGKILL");
+    rmSync(data, { recursive: true, force: true });
+  });
   try {
     await listen(server);
   } catch (error) {
