@@ -31,6 +31,8 @@ const BESIDE = {
 const only = process.argv.slice(2);
 
 const keyFile = (data) => join(data, "caller");
+let suite;
+process.once("exit", () => suite?.kill("SIGKILL"));
 const server = await startDemo((data) => ({ CLOUDHAL_TEST_CONFORMANCE: keyFile(data) }));
 const failed = [];
 try {
@@ -54,7 +56,7 @@ async function check(revision, what, chosen) {
   const expected = resolve(import.meta.dirname, `expected-failures-${revision}.yml`);
   const results = ["--output-dir", join(server.data, "results")];
   const args = [SUITE, "server", "--url", `${server.url}/mcp`, ...chosen, "--expected-failures", expected, ...results];
-  const suite = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+  suite = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   for (const stream of [suite.stdout, suite.stderr]) stream.on("data", (chunk) => (said += chunk));
   const [code] = await once(suite, "close");
