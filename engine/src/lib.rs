@@ -62,6 +62,8 @@ pub struct Settings {
     pub approval_ttl: Duration,
     pub pending_per_agent_max: i64,
     pub pending_per_site_max: i64,
+    /// For the command line, whose work takes as long as it takes: PostgreSQL ends no statement for its length.
+    pub patient: bool,
     /// How webhooks leave the house; without one they are off.
     pub courier: Option<Arc<dyn webhooks::Courier>>,
 }
@@ -74,6 +76,7 @@ impl Settings {
             approval_ttl: limits::APPROVAL_TTL,
             pending_per_agent_max: limits::PENDING_PER_AGENT_MAX,
             pending_per_site_max: limits::PENDING_PER_SITE_MAX,
+            patient: false,
             courier: None,
         }
     }
@@ -107,7 +110,7 @@ impl Engine {
     ) -> Result<Self, StoreError> {
         let live = Live::default();
         let clock = NodeClock::new(clock);
-        let store = Store::open(url, live.clone(), clock.clone()).await?;
+        let store = Store::open(url, live.clone(), clock.clone(), settings.patient).await?;
         let engine = Self(Arc::new(Inner {
             store,
             live,

@@ -81,8 +81,13 @@ pub struct Store {
 
 impl Store {
     /// Opens and migrates. `sqlite://PATH` creates its file; `sqlite::memory:` forgets everything at the end;
-    /// `postgres://…` is the swap to many nodes.
-    pub(crate) async fn open(url: &str, live: Live, clock: NodeClock) -> Result<Self, StoreError> {
+    /// `postgres://…` is the swap to many nodes, and `patient` says that a statement may take its time there.
+    pub(crate) async fn open(
+        url: &str,
+        live: Live,
+        clock: NodeClock,
+        patient: bool,
+    ) -> Result<Self, StoreError> {
         sqlx::any::install_default_drivers();
         let backend = if url.starts_with("postgres:") || url.starts_with("postgresql:") {
             Backend::Postgres
@@ -105,10 +110,14 @@ impl Store {
                     })?
                     .close()
                     .await?;
-                let patient = pool(url, 1, Setup::PostgresMigrating).await?;
-                migrate::run(&patient, backend).await?;
-                patient.close().await;
-                let pool = pool(url, CONNECTIONS_POSTGRES, Setup::Postgres).await?;
+                let migrating = pool(url, 1, Setup::PostgresMigrating).await?;
+                migrate::run(&migrating, backend).await?;
+                migrating.close().await;
+                let setup = match patient {
+                    true => Setup::PostgresPatient,
+                    false => Setup::Postgres,
+                };
+                let pool = pool(url, CONNECTIONS_POSTGRES, setup).await?;
                 (pool.clone(), pool)
             }
         };
@@ -220,6 +229,8 @@ enum Setup {
     SqliteWriter,
     SqliteReader,
     Postgres,
+    /// For work that takes as long as it takes: nobody's call waits for it.
+    PostgresPatient,
     PostgresMigrating,
 }
 
@@ -250,7 +261,7 @@ async fn pool(url: &str, connections: u32, setup: Setup) -> Result<AnyPool, Stor
         .acquire_timeout(Duration::from_secs(5))
         .idle_timeout(None)
         .max_lifetime(None)
-        .test_before_acquire(matches!(setup, Setup::Postgres))
+        .test_before_acquire(matches!(setup, Setup::Postgres | Setup::PostgresPatient))
         .after_connect(move |connection, _| {
             Box::pin(async move {
                 let pragmas: &[&'static str] = match setup {
@@ -266,6 +277,7 @@ async fn pool(url: &str, connections: u32, setup: Setup) -> Result<AnyPool, Stor
                         "pragma query_only = on",
                     ],
                     Setup::PostgresMigrating => &[],
+                    Setup::PostgresPatient => &["set lock_timeout = '5s'"],
                     // Nobody waits for ever: not for a lock that a stopped node holds, nor that node's transaction for its node.
                     Setup::Postgres => &[
                         "set lock_timeout = '5s'",

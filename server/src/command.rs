@@ -241,14 +241,16 @@ impl Cloudhal {
     }
 }
 
+/// For a command that does one thing and ends.
 async fn open(flags: Flags) -> Result<Engine> {
-    open_config(&Config::load(flags)?).await
+    open_config(&Config::load(flags)?, true).await
 }
 
-async fn open_config(config: &Config) -> Result<Engine> {
+async fn open_config(config: &Config, patient: bool) -> Result<Engine> {
     let settings = Settings {
         live_url: config.live_url.clone(),
         approval_ttl: config.approval_ttl,
+        patient,
         ..Settings::for_url(&config.public_url)
     };
     let secret = config.secret()?;
@@ -298,7 +300,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
 /// Standard output belongs to the protocol; what there is to say goes to the log.
 async fn mcp_here(config: Config, email: Option<String>, confirm_tokens: bool) -> Result<()> {
     start_log(&config.log);
-    let engine = open_config(&config).await?;
+    let engine = open_config(&config, false).await?;
     let person = match email {
         Some(email) => somebody(&engine, "--person", &email).await?,
         None => only_owner(&engine).await?,

@@ -314,7 +314,9 @@ pub async fn miscounted(pool: &AnyPool, site: &str) -> Result<Vec<(i64,)>, Store
 /// The newest revision a node had when each version was made is the one that the version holds; for the verifier.
 pub async fn not_the_newest(pool: &AnyPool, site: &str) -> Result<Vec<(i64, String)>, StoreError> {
     let sql = "select v.version, p.node_id from published p join versions v on v.site_id = p.site_id and v.version = p.from_version
-        where p.site_id = $1 and p.rev <> (select max(r.rev) from node_revisions r where r.node_id = p.node_id and r.state_rev < v.state_rev)
+        where p.site_id = $1 and (
+          not exists (select 1 from node_revisions r where r.node_id = p.node_id and r.rev = p.rev and r.state_rev < v.state_rev)
+          or (select n.state_rev from node_revisions n where n.node_id = p.node_id and n.rev > p.rev order by n.rev limit 1) < v.state_rev)
         order by v.version, p.node_id limit 1";
     Ok(sqlx::query_as(sql).bind(site).fetch_all(pool).await?)
 }
