@@ -335,7 +335,7 @@ pub async fn of_caller(
     let stored = sql::get(engine.store().read(), id).await?;
     stored
         .filter(|s| s.approval.caller_kind == caller.kind() && s.approval.caller_id == caller.id() && s.approval.surface == caller.surface())
-        .ok_or_else(|| Refusal::new(Code::ApprovalNotFound, "There is no such approval for this caller. Nothing was done. To ask, make the call without approvalId."))
+        .ok_or_else(|| Refusal::new(Code::ApprovalNotFound, "There is no such approval for this caller at this door: an id from MCP is good over MCP, one from /tools at /tools. Nothing was done. To ask here, make the call without approvalId."))
 }
 
 /// Reads one's own record, waiting up to `wait` for it to leave pending. Writes nothing (DESIGN §4, rule 8).

@@ -57,7 +57,11 @@ use sqlx::{
     AnyConnection, AnyPool, Connection as _, Row as _,
     any::{AnyConnectOptions, AnyPoolOptions},
 };
-use std::{path::Path, str::FromStr as _, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr as _,
+    time::Duration,
+};
 
 /// Below it SQLite can corrupt a WAL file (guide to cases: C77).
 const SQLITE_VERSION_MIN: (u32, u32, u32) = (3, 51, 3);
@@ -222,6 +226,15 @@ pub fn sqlite_url(file: &Path) -> String {
         .replace('?', "%3F")
         .replace('#', "%23");
     format!("sqlite://{escaped}")
+}
+
+/// The file of a SQLite address; `None` for one that has none.
+pub fn sqlite_file(url: &str) -> Option<PathBuf> {
+    if !url.starts_with("sqlite:") || url.contains(":memory:") {
+        return None;
+    }
+    let options = sqlx::sqlite::SqliteConnectOptions::from_str(url).ok()?;
+    Some(options.get_filename().to_owned())
 }
 
 #[derive(Clone, Copy)]

@@ -286,7 +286,11 @@ impl Registry {
     pub fn get(&self, id: &str) -> Result<&Tool, Refusal> {
         self.0.iter().find(|tool| tool.spec.id == id).ok_or_else(|| {
             let shown: String = id.chars().filter(|c| !c.is_control()).take(60).collect();
-            Refusal::new(Code::UnknownTool, format!("There is no tool `{shown}`. GET /tools, or tools/list over MCP, names those there are."))
+            let meant = match self.by_mcp_name(id) {
+                Some(tool) => format!(" Over HTTP it is `{}`.", tool.spec.id),
+                None => String::new(),
+            };
+            Refusal::new(Code::UnknownTool, format!("There is no tool `{shown}`.{meant} GET /tools, or tools/list over MCP, names those there are."))
         })
     }
 

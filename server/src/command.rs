@@ -231,12 +231,12 @@ impl Cloudhal {
             Command::Person { command, flags } => person(&open(flags).await?, command).await,
             Command::Site { command, flags } => site(&open(flags).await?, command).await,
             Command::Agent { command, flags } => agent(&open(flags).await?, command).await,
-            Command::Verify { flags } => check(&open(flags).await?).await,
+            Command::Verify { flags } => check(&open_there(flags).await?).await,
             Command::Journal { command, flags } => {
-                export_journal(&open(flags).await?, command).await
+                export_journal(&open_there(flags).await?, command).await
             }
-            Command::Backup { file, flags } => backup(&open(flags).await?, file).await,
-            Command::Restored { flags } => restored(&open(flags).await?).await,
+            Command::Backup { file, flags } => backup(&open_there(flags).await?, file).await,
+            Command::Restored { flags } => restored(&open_there(flags).await?).await,
         }
     }
 }
@@ -244,6 +244,13 @@ impl Cloudhal {
 /// For a command that does one thing and ends.
 async fn open(flags: Flags) -> Result<Engine> {
     open_config(&Config::load(flags)?, true).await
+}
+
+/// For a command that makes nothing where there is nothing.
+async fn open_there(flags: Flags) -> Result<Engine> {
+    let config = Config::load(flags)?;
+    config.expect_database()?;
+    open_config(&config, true).await
 }
 
 async fn open_config(config: &Config, patient: bool) -> Result<Engine> {
@@ -300,6 +307,7 @@ async fn serve(config: Config, with_demo: bool) -> Result<()> {
 /// Standard output belongs to the protocol; what there is to say goes to the log.
 async fn mcp_here(config: Config, email: Option<String>, confirm_tokens: bool) -> Result<()> {
     start_log(&config.log);
+    config.expect_database()?;
     let engine = open_config(&config, false).await?;
     let person = match email {
         Some(email) => somebody(&engine, "--person", &email).await?,

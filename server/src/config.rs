@@ -17,37 +17,53 @@ use url::Url;
 #[derive(Args, Clone, Debug, Default)]
 pub struct Flags {
     /// Folder for the database, the secret and nothing else [default: ./data]
-    #[arg(long, env = "CLOUDHAL_DATA_DIR", value_name = "DIR")]
+    #[arg(long, global = true, env = "CLOUDHAL_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Database address: `sqlite://FILE`, `sqlite::memory:` (forgets everything), or, from the environment only when it holds a password, `postgres://…` [default: sqlite://DATA_DIR/cloudhal.db]
-    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    #[arg(
+        long,
+        global = true,
+        env = "DATABASE_URL",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
     pub database_url: Option<String>,
     /// Address to listen on [default: 127.0.0.1:3000]
-    #[arg(long, env = "CLOUDHAL_ADDR", value_name = "HOST:PORT")]
+    #[arg(long, global = true, env = "CLOUDHAL_ADDR", value_name = "HOST:PORT")]
     pub addr: Option<String>,
     /// Address people and agents use; links, Host and Origin checks derive from it [default: http://ADDR]
-    #[arg(long, env = "CLOUDHAL_PUBLIC_URL", value_name = "URL")]
+    #[arg(long, global = true, env = "CLOUDHAL_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
     /// How long a request for approval stays valid, like 90m, 24h or 7d [default: 24h]
-    #[arg(long, env = "CLOUDHAL_APPROVAL_TTL", value_name = "TIME")]
+    #[arg(
+        long,
+        global = true,
+        env = "CLOUDHAL_APPROVAL_TTL",
+        value_name = "TIME"
+    )]
     pub approval_ttl: Option<String>,
     /// Serve published sites on an origin of their own [default: under /live of the public URL]
-    #[arg(long, env = "CLOUDHAL_LIVE_URL", value_name = "URL")]
+    #[arg(long, global = true, env = "CLOUDHAL_LIVE_URL", value_name = "URL")]
     pub live_url: Option<String>,
     /// File of the key that signs decisions; made with mode 0600 at the first start [default: DATA_DIR/secret]
-    #[arg(long, env = "CLOUDHAL_SECRET_FILE", value_name = "FILE")]
+    #[arg(long, global = true, env = "CLOUDHAL_SECRET_FILE", value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
     /// Whether sites may tell receivers outside of approvals: `off`, `public` (any public https address), or `listed` (only what CLOUDHAL_WEBHOOK_ALLOW names) [default: off]
-    #[arg(long, env = "CLOUDHAL_WEBHOOKS", value_name = "MODE")]
+    #[arg(long, global = true, env = "CLOUDHAL_WEBHOOKS", value_name = "MODE")]
     pub webhooks: Option<String>,
     /// Receivers that webhooks may reach wherever they are, and without TLS, like 127.0.0.1:8080,hooks.internal:443: for your own network and for trying things out [default: none]
-    #[arg(long, env = "CLOUDHAL_WEBHOOK_ALLOW", value_name = "HOST:PORT,…")]
+    #[arg(
+        long,
+        global = true,
+        env = "CLOUDHAL_WEBHOOK_ALLOW",
+        value_name = "HOST:PORT,…"
+    )]
     pub webhook_allow: Option<String>,
     /// What to log, like info or cloudhal_server=debug,warn [default: info,rmcp=warn]
-    #[arg(long, env = "CLOUDHAL_LOG", value_name = "FILTER")]
+    #[arg(long, global = true, env = "CLOUDHAL_LOG", value_name = "FILTER")]
     pub log: Option<String>,
     /// Settings file with the names above in snake_case [default: ./cloudhal.toml if there is one]
-    #[arg(long, env = "CLOUDHAL_CONFIG", value_name = "FILE")]
+    #[arg(long, global = true, env = "CLOUDHAL_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
 
@@ -146,6 +162,20 @@ impl Config {
             )
         })?;
         Ok(config)
+    }
+
+    /// Refuses where there is no database yet: what only looks, or copies, makes none.
+    pub fn expect_database(&self) -> Result<()> {
+        let Some(file) = store::sqlite_file(&self.database_url) else {
+            return Ok(());
+        };
+        if file.exists() {
+            return Ok(());
+        }
+        bail!(
+            "there is no database at {}: say where it is with --data-dir or DATABASE_URL; `cloudhal serve` and `cloudhal person add` make one",
+            file.display()
+        )
     }
 
     /// Reads the signing key, making one at the first start.

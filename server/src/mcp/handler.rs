@@ -219,7 +219,10 @@ impl Handler {
         {
             let id = &pending.approval_id;
             let question = approvals::client_question(engine, caller, id, Put::Token).await?;
-            pending.confirm_token = question.map(|question| question.proof);
+            if let Some(question) = question {
+                pending.message.push_str(words::CONFIRM);
+                pending.confirm_token = Some(question.proof);
+            }
         }
         if pending.confirm_token.is_none()
             && tasks::are_wanted(context)

@@ -10,7 +10,7 @@ use super::{
 use cloudhal_domain::limits;
 use rmcp::{
     RoleServer, ServiceExt as _,
-    model::{ClientNotification, JsonRpcMessage, RequestId},
+    model::{ClientNotification, ErrorData, JsonRpcMessage, RequestId},
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
@@ -38,7 +38,7 @@ where
     let wire = Wire {
         input: Arc::new(Mutex::new(Input::new(input))),
         out,
-        open: Arc::new(watch::Sender::default()),
+        traffic: Arc::new(watch::Sender::default()),
         over: Arc::new(watch::Sender::new(false)),
     };
     // A stream that is open ends with the input, and holds up nothing.
@@ -75,8 +75,7 @@ where
 struct Wire<R> {
     input: Arc<Mutex<Input<R>>>,
     out: mpsc::Sender<Vec<u8>>,
-    /// Requests that will have an answer.
-    open: Arc<watch::Sender<HashSet<RequestId>>>,
+    traffic: Arc<watch::Sender<Traffic>>,
     /// The input has ended.
     over: Arc<watch::Sender<bool>>,
 }
@@ -86,32 +85,80 @@ impl<R> Clone for Wire<R> {
         Self {
             input: self.input.clone(),
             out: self.out.clone(),
-            open: self.open.clone(),
+            traffic: self.traffic.clone(),
             over: self.over.clone(),
         }
     }
 }
 
-impl<R> Wire<R> {
+/// What is under way in both directions.
+#[derive(Default)]
+struct Traffic {
+    /// Requests of the client's that will have an answer.
+    open: HashSet<RequestId>,
+    /// What the client was asked and has not answered.
+    asked: HashSet<RequestId>,
+}
+
+impl Traffic {
     /// A request that the client cancels has no answer any more.
-    fn note(&self, message: &RxJsonRpcMessage<RoleServer>) {
+    fn heard(&mut self, message: &RxJsonRpcMessage<RoleServer>) {
         match message {
             JsonRpcMessage::Request(request) => {
-                self.open.send_modify(|open| {
-                    open.insert(request.id.clone());
-                });
+                self.open.insert(request.id.clone());
             }
             JsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) =
                     &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
                 {
-                    let id = &cancelled.params.request_id;
-                    self.open
-                        .send_if_modified(|open| id.as_ref().is_some_and(|id| open.remove(id)));
+                    self.open.remove(id);
                 }
             }
-            _ => {}
+            answer => take(&mut self.asked, answered(answer)),
         }
+    }
+
+    fn said(&mut self, message: &TxJsonRpcMessage<RoleServer>) {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                self.asked.insert(request.id.clone());
+            }
+            answer => take(&mut self.open, answered(answer)),
+        }
+    }
+}
+
+fn answered<Q, A, N>(message: &JsonRpcMessage<Q, A, N>) -> Option<&RequestId> {
+    match message {
+        JsonRpcMessage::Response(answer) => Some(&answer.id),
+        JsonRpcMessage::Error(answer) => answer.id.as_ref(),
+        _ => None,
+    }
+}
+
+fn take(from: &mut HashSet<RequestId>, id: Option<&RequestId>) {
+    if let Some(id) = id {
+        from.remove(id);
+    }
+}
+
+impl<R> Wire<R> {
+    /// After the end of the input: whoever was asked never answers, and what was asked of us is answered first.
+    async fn last_words(&self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        self.over.send_replace(true);
+        let mut traffic = self.traffic.subscribe();
+        let done = |traffic: &Traffic| traffic.open.is_empty() || !traffic.asked.is_empty();
+        let _ = timeout(LAST_WAIT, traffic.wait_for(done)).await;
+        let mut unanswered = None;
+        self.traffic.send_if_modified(|traffic| {
+            unanswered = traffic.asked.iter().next().cloned();
+            unanswered
+                .as_ref()
+                .is_some_and(|id| traffic.asked.remove(id))
+        });
+        let nobody = ErrorData::internal_error("The input has ended: nobody answers.", None);
+        unanswered.map(|id| JsonRpcMessage::error(nobody, Some(id)))
     }
 }
 
@@ -125,18 +172,11 @@ where
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let (out, open) = (self.out.clone(), self.open.clone());
+        let (out, traffic) = (self.out.clone(), self.traffic.clone());
         async move {
-            let answered = match &message {
-                JsonRpcMessage::Response(answer) => Some(answer.id.clone()),
-                JsonRpcMessage::Error(answer) => answer.id.clone(),
-                _ => None,
-            };
             let line = serde_json::to_vec(&message)?;
             let sent = out.send(line).await;
-            if let Some(id) = answered {
-                open.send_if_modified(|open| open.remove(&id));
-            }
+            traffic.send_modify(|traffic| traffic.said(&message));
             sent.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
         }
     }
@@ -151,10 +191,7 @@ where
                 Line::TooLong => Err(Unreadable::too_long()),
                 Line::Over => {
                     drop((room, input));
-                    self.over.send_replace(true);
-                    let mut open = self.open.subscribe();
-                    let _ = timeout(LAST_WAIT, open.wait_for(HashSet::is_empty)).await;
-                    return None;
+                    return self.last_words().await;
                 }
             };
             let message = read.and_then(|value| {
@@ -162,7 +199,7 @@ where
             });
             match message {
                 Ok(message) => {
-                    self.note(&message);
+                    self.traffic.send_modify(|traffic| traffic.heard(&message));
                     return Some(message);
                 }
                 Err(unreadable) => room.send(unreadable.to_json().to_string().into_bytes()),

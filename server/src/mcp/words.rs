@@ -38,6 +38,9 @@ pub fn result(answer: &Answer) -> CallToolResult {
     result
 }
 
+/// Stands at the end of a waiting answer that carries a token.
+pub const CONFIRM: &str = " Or here: the operator of this machine allows confirming in the client. Ask the person you work for; if they say yes to this very change, repeat the call with confirmToken in place of approvalId.";
+
 /// What a person's own client puts to them: the card in a few lines, and where to see all of it.
 pub fn question(card: &Card, url: &str) -> String {
     let mut text = format!(
@@ -157,10 +160,7 @@ fn waiting(pending: &Pending) -> String {
         pending.message, pending.approval_id, pending.expires_at
     );
     if let Some(token) = &pending.confirm_token {
-        let _ = write!(
-            text,
-            "\nconfirmToken: {token}\nThe operator of this machine allows confirming here: if the person you work for says yes to this very change, repeat the call with confirmToken in place of approvalId. Ask them first."
-        );
+        let _ = write!(text, "\nconfirmToken: {token}");
     }
     text
 }

@@ -112,7 +112,7 @@ fn flags_go_before_environment_before_file() {
     operator.refused(&["verify"], "CLOUDHAL_APPROVAL_TTL: “soon”");
     let operator = operator.with("CLOUDHAL_APPROVAL_TTL", "later");
     operator.refused(&["verify"], "CLOUDHAL_APPROVAL_TTL: “later”");
-    operator.ok(&["verify", "--approval-ttl", "90m"]);
+    operator.ok(&["person", "list", "--approval-ttl", "90m"]);
     for (text, words) in [
         ("aproval_ttl = \"24h\"\n", "aproval_ttl"),
         ("addr = 7\n", "addr"),
@@ -127,7 +127,7 @@ fn flags_go_before_environment_before_file() {
 #[test]
 fn the_secret_is_its_owners_alone() {
     let operator = Operator::new();
-    operator.ok(&["verify"]);
+    operator.ok(&["person", "list"]);
     let file = operator.path("data/secret");
     assert_eq!(
         fs::metadata(&file).unwrap().permissions().mode() & 0o777,
@@ -269,6 +269,34 @@ fn people_and_agents_are_added() {
     let done = operator.run_with_input(&set, "another horse battery\n");
     assert!(done.ok && !done.out.contains("horse"), "{}", done.err);
     operator.ok(&["verify"]);
+}
+
+#[test]
+fn what_only_looks_makes_no_database() {
+    let data = tempfile::tempdir().unwrap();
+    let nowhere = data.path().join("typing-error");
+    let folder = nowhere.to_str().unwrap();
+    let copy = data.path().join("copy.db");
+    for command in [
+        &["verify", "--data-dir", folder][..],
+        &["backup", copy.to_str().unwrap(), "--data-dir", folder],
+        &["restored", "--data-dir", folder],
+        &["mcp", "--data-dir", folder],
+        &["journal", "export", "--data-dir", folder],
+    ] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_cloudhal"))
+            .args(command)
+            .env_remove("DATABASE_URL")
+            .stdin(std::process::Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{command:?}");
+        let named = said.contains("there is no database at") && said.contains(folder);
+        assert!(named, "{command:?}: {said}");
+        let made = ["cloudhal.db", "secret"].map(|name| nowhere.join(name).exists());
+        assert!(made == [false, false] && !copy.exists(), "{command:?}");
+    }
 }
 
 #[test]
@@ -599,7 +627,7 @@ async fn a_restored_copy_redeems_nothing_older() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newer_database_is_not_touched() {
     let operator = Operator::new();
-    operator.ok(&["verify"]);
+    operator.ok(&["person", "list"]);
     let newer = "insert into _sqlx_migrations (version, description, success, checksum, execution_time) values (9999, 'later', 1, x'00', 1)";
     operator.sql(&operator.database(), newer).await;
     let before = fs::read(operator.database()).unwrap();

@@ -491,6 +491,22 @@ async fn a_cancelled_call_does_not_keep_the_pipes_open() {
     assert!(desk.rest().await.is_empty());
 }
 
+/// A client that went away while its person was asked: nobody waits for their answer.
+#[tokio::test]
+async fn a_question_ends_with_the_pipes() {
+    let demo = Demo::start().await;
+    let site = demo.site().await;
+    demo.edit(&site, "By hand.").await;
+    let mut desk = Piped::start(&demo, false).await;
+    desk.hello(FORMS).await;
+    let asked = desk.call(1, "publish", json!({"site": site})).await;
+    assert_eq!(asked["method"], "elicitation/create", "{asked}");
+    // A question that is waited out is taken back; this one was given up.
+    let rest = desk.rest().await;
+    assert_eq!(rest.len(), 1, "{rest:?}");
+    assert_eq!(structured(&rest[0])["status"], "approval_pending");
+}
+
 #[tokio::test]
 async fn the_newer_era_works_over_pipes_without_a_handshake() {
     let demo = Demo::start().await;
