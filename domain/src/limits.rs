@@ -22,6 +22,9 @@ pub const NODE_DEPTH_MAX: usize = 16;
 pub const CARD_NODES_MAX: usize = 200;
 pub const PAGE_ITEMS_DEFAULT: i64 = 50;
 pub const PAGE_ITEMS_MAX: i64 = 200;
+pub const SEARCH_HITS_DEFAULT: usize = 20;
+pub const SEARCH_HITS_MAX: usize = 50;
+pub const SEARCH_WORDS_MAX: usize = 32;
 
 pub const WEBHOOKS_PER_SITE_MAX: usize = 10;
 pub const WEBHOOK_URL_BYTES_MAX: usize = 2048;

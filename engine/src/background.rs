@@ -8,7 +8,7 @@ use crate::{
     failpoint::{self, Point},
     journal::{self, Entry},
     live::Event,
-    outbox,
+    outbox, search,
     sites::{self, LockedSite},
     store::{
         Backend, Fail, StoreError, Tx, approvals as sql, events, people as people_sql, sessions,
@@ -32,21 +32,25 @@ const OVERLAP: Duration = Duration::from_secs(10);
 /// Retries and other nodes' leases fall due without anybody telling.
 const DELIVER_EVERY: Duration = Duration::from_secs(5);
 const EVENTS_KEPT: Duration = Duration::from_secs(3600);
+/// A node of an older release may write beside us while a cluster is brought up to date.
+const INDEX_EVERY: Duration = Duration::from_secs(600);
 
 /// Runs until the future is dropped.
 pub async fn run(engine: Engine) {
     let poll = poll_events(engine.clone());
     let sweep = sweep_for_ever(engine.clone());
     let deliver = deliver_for_ever(engine.clone());
+    let index = index_for_ever(engine.clone());
     match engine.store().backend() {
         Backend::Sqlite => {
-            futures::join!(poll, sweep, deliver);
+            futures::join!(poll, sweep, deliver, index);
         }
         Backend::Postgres => {
             futures::join!(
                 poll,
                 sweep,
                 deliver,
+                index,
                 hear(engine.clone()),
                 tell(engine.clone())
             );
@@ -60,6 +64,16 @@ async fn sweep_for_ever(engine: Engine) {
         tick.tick().await;
         // Whatever failed was logged where it did, and the next sweep tries it again.
         sweep(&engine).await.ok();
+    }
+}
+
+async fn index_for_ever(engine: Engine) {
+    let mut tick = tokio::time::interval(INDEX_EVERY);
+    loop {
+        tick.tick().await;
+        if let Err(refusal) = search::catch_up(&engine).await {
+            tracing::warn!(%refusal, "making the index of the search");
+        }
     }
 }
 

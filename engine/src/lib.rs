@@ -15,6 +15,7 @@ pub mod tools;
 
 pub mod changes;
 pub mod content;
+pub mod search;
 pub mod sites;
 pub mod state;
 

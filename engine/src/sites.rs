@@ -15,6 +15,7 @@ use crate::{
     clock::fresh_id,
     journal,
     live::Event,
+    search,
     state::{self, Element, Kind, Lanes},
     store::{
         Connection, Fail, StoreError, Tx, approvals as approvals_sql, events,
@@ -536,7 +537,8 @@ async fn keep_revision(
         author: by.key.clone(),
         author_name: by.name.clone(),
     };
-    Ok(sql::insert_revision(tx, &revision).await?)
+    sql::insert_revision(tx, &revision).await?;
+    search::keep(tx, &revision).await
 }
 
 fn element(row: &NodeRow) -> Element<'_> {

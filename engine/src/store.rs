@@ -38,6 +38,7 @@ pub mod outbox;
 pub mod people;
 pub mod personal_keys;
 pub mod policies;
+pub mod search;
 pub mod sessions;
 pub mod signing_keys;
 pub mod sites;

@@ -8,6 +8,7 @@ mod node_create;
 mod node_get;
 mod node_list;
 mod node_move;
+mod node_search;
 mod node_update;
 mod publish;
 mod rollback;
@@ -264,6 +265,7 @@ impl Registry {
             read::<site_get::SiteGet>(),
             read::<node_list::NodeList>(),
             read::<node_get::NodeGet>(),
+            read::<node_search::NodeSearch>(),
             draft::<node_create::NodeCreate>(),
             draft::<node_update::NodeUpdate>(),
             draft::<node_move::NodeMove>(),

@@ -57,6 +57,7 @@ const STEPS: &[Step] = &[
     step!(12 "0012_personal_keys"),
     step!(13 "0013_taken_off"),
     step!(14 "0014_site_history"),
+    step!(15 "0015_search" differs),
 ];
 
 /// Brings the schema up to date; refuses a database that a newer binary wrote, before touching it.

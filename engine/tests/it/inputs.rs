@@ -20,6 +20,7 @@ async fn wrong_types_and_extra_fields_are_refused_by_every_tool(world: World) {
         "site-list" => json!({}),
         "node-get" | "node-update" | "node-move" => json!({"site": scene.site, "node": scene.rye}),
         "node-create" => json!({"site": scene.site, "title": "A", "slug": "a"}),
+        "node-search" => json!({"site": scene.site, "query": "rye"}),
         "rollback" => json!({"site": scene.site, "version": 1}),
         "approvals-get" | "approvals-resume" | "approvals-cancel" => json!({"approvalId": id}),
         _ => json!({"site": scene.site}),

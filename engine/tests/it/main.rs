@@ -35,6 +35,7 @@ mod outbox;
 mod leaving;
 mod lists;
 mod nodes;
+mod search;
 mod sight;
 mod state;
 mod versions;

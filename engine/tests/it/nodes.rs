@@ -459,6 +459,7 @@ async fn an_agent_sees_and_does_nothing_on_another_site(world: World) {
                 "node-move",
                 json!({"site": site, "node": node, "position": 1}),
             ),
+            ("node-search", json!({"site": site, "query": "rye"})),
             ("version-list", json!({"site": site})),
             ("version-compare", json!({"site": site})),
             ("publish", json!({"site": site})),

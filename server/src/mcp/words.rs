@@ -191,7 +191,9 @@ fn next_step(code: Code) -> Option<&'static str> {
         Code::ApprovalMismatch => {
             "details.arguments are the ones that were asked for; approvals_resume runs exactly those."
         }
-        Code::NotFound => "Read the ids again with site_list, node_list or version_list.",
+        Code::NotFound => {
+            "Read the ids again with site_list, node_search, node_list or version_list."
+        }
         Code::TooManyPending => {
             "Wait for the requests that you have, or withdraw those that nobody needs with approvals_cancel."
         }

@@ -1,0 +1,172 @@
+//! SQL for the words that nodes are found by. Differs by necessity throughout: SQLite keeps them in an FTS5 table, PostgreSQL in a
+//! `tsvector`. Words come folded and split, letters and digits alone, so neither's own parser has a say.
+
+use super::{Backend, Store, StoreError, Tx, nodes::RevisionRow};
+use sqlx::{Any, AnyPool, Row as _};
+use std::{collections::BTreeMap, fmt::Write as _};
+
+/// The last place of a word that a `tsvector` can tell.
+const POSITION_MAX: usize = 16_383;
+/// Places it keeps of one word; they weigh in the order of what is found, and no more than that.
+const POSITIONS_MAX: usize = 16;
+
+/// The words of one revision.
+pub struct Kept<'a> {
+    pub node: &'a str,
+    pub site: &'a str,
+    pub rev: i64,
+    pub title: Vec<String>,
+    pub text: Vec<String>,
+}
+
+/// Takes the place of an older revision's words, never of a newer one's.
+pub async fn keep(tx: &mut Tx, kept: &Kept<'_>) -> Result<(), StoreError> {
+    match tx.backend() {
+        Backend::Sqlite => {
+            let row = sqlx::query(
+                "insert into node_words (node_id, site_id, rev) values ($1, $2, $3)
+                 on conflict (node_id) do update set rev = excluded.rev where node_words.rev < excluded.rev returning id",
+            )
+            .bind(kept.node)
+            .bind(kept.site)
+            .bind(kept.rev)
+            .fetch_optional(tx.sql())
+            .await?;
+            let Some(row) = row else { return Ok(()) };
+            sqlx::query(
+                "insert or replace into node_index (rowid, site, title, text) values ($1, $2, $3, $4)",
+            )
+            .bind(row.try_get::<i64, _>(0)?)
+            .bind(kept.site)
+            .bind(kept.title.join(" "))
+            .bind(kept.text.join(" "))
+            .execute(tx.sql())
+            .await?;
+        }
+        Backend::Postgres => {
+            sqlx::query(
+                "insert into node_words (node_id, site_id, rev, words) values ($1, $2, $3, cast($4 as tsvector))
+                 on conflict (node_id) do update set rev = excluded.rev, words = excluded.words where node_words.rev < excluded.rev",
+            )
+            .bind(kept.node)
+            .bind(kept.site)
+            .bind(kept.rev)
+            .bind(vector(&kept.title, &kept.text))
+            .execute(tx.sql())
+            .await?;
+        }
+    }
+    Ok(())
+}
+
+/// `'word':1A,7`, as PostgreSQL reads it.
+fn vector(title: &[String], text: &[String]) -> String {
+    let mut places: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
+    let weighed = title.iter().map(|word| (word, "A"));
+    let weighed = weighed.chain(text.iter().map(|word| (word, "")));
+    for (index, (word, weight)) in weighed.enumerate() {
+        let places = places.entry(word).or_default();
+        if places.len() < POSITIONS_MAX {
+            places.push(((index + 1).min(POSITION_MAX), weight));
+        }
+    }
+    let mut vector = String::new();
+    for (word, places) in places {
+        let places: Vec<String> = places
+            .into_iter()
+            .map(|(place, weight)| format!("{place}{weight}"))
+            .collect();
+        // Writing to a String does not fail.
+        let _ = write!(vector, "'{word}':{} ", places.join(","));
+    }
+    vector
+}
+
+pub async fn forget(tx: &mut Tx, node: &str) -> Result<(), StoreError> {
+    if tx.backend() == Backend::Sqlite {
+        sqlx::query(
+            "delete from node_index where rowid = (select id from node_words where node_id = $1)",
+        )
+        .bind(node)
+        .execute(tx.sql())
+        .await?;
+    }
+    sqlx::query("delete from node_words where node_id = $1")
+        .bind(node)
+        .execute(tx.sql())
+        .await?;
+    Ok(())
+}
+
+macro_rules! candidates {
+    ($rest:literal) => {
+        concat!(
+            "select r.node_id, r.rev, r.site_id, r.parent, r.slug, r.kind, r.position, r.title, r.body, r.fields, r.hash, r.removed, r.state_rev, r.created_at, r.author, r.author_name ",
+            $rest
+        )
+    };
+}
+
+/// A stretch of the draft's nodes that hold each word, or one that begins with it where its beginning is enough; best first.
+pub async fn candidates(
+    store: &Store,
+    site: &str,
+    asked: &[(&str, bool)],
+    skip: i64,
+    limit: i64,
+) -> Result<Vec<RevisionRow>, StoreError> {
+    let (sql, matching) = match store.backend() {
+        Backend::Sqlite => (
+            candidates!(
+                "from node_index i join node_words w on w.id = i.rowid
+                 join nodes n on n.id = w.node_id and n.site_id = $1 and n.deleted_at is null
+                 join node_revisions r on r.node_id = n.id and r.rev = n.rev
+                 where node_index match $2 order by bm25(node_index, 0.0, 10.0, 1.0), w.node_id limit $3 offset $4"
+            ),
+            fts5(site, asked),
+        ),
+        Backend::Postgres => (
+            candidates!(
+                "from node_words w join nodes n on n.id = w.node_id and n.site_id = $1 and n.deleted_at is null
+                 join node_revisions r on r.node_id = n.id and r.rev = n.rev
+                 where w.site_id = $1 and w.words @@ cast($2 as tsquery)
+                 order by ts_rank('{0.1, 0.2, 0.4, 1.0}', w.words, cast($2 as tsquery), 1) desc, w.node_id limit $3 offset $4"
+            ),
+            tsquery(asked),
+        ),
+    };
+    Ok(sqlx::query_as::<Any, RevisionRow>(sql)
+        .bind(site)
+        .bind(matching)
+        .bind(limit)
+        .bind(skip)
+        .fetch_all(store.read())
+        .await?)
+}
+
+fn fts5(site: &str, asked: &[(&str, bool)]) -> String {
+    let mut query = format!("site : \"{site}\"");
+    for (word, begins) in asked {
+        let star = if *begins { " *" } else { "" };
+        // Writing to a String does not fail.
+        let _ = write!(query, " AND {{title text}} : \"{word}\"{star}");
+    }
+    query
+}
+
+fn tsquery(asked: &[(&str, bool)]) -> String {
+    let terms: Vec<String> = asked
+        .iter()
+        .map(|(word, begins)| format!("'{word}'{}", if *begins { ":*" } else { "" }))
+        .collect();
+    terms.join(" & ")
+}
+
+/// Nodes of drafts whose words are those of an older revision, or are not kept at all.
+pub async fn behind(pool: &AnyPool, limit: i64) -> Result<Vec<RevisionRow>, StoreError> {
+    let sql = candidates!(
+        "from nodes n join node_revisions r on r.node_id = n.id and r.rev = n.rev left join node_words w on w.node_id = n.id
+         where n.deleted_at is null and (w.rev is null or w.rev < n.rev) limit $1"
+    );
+    Ok(sqlx::query_as(sql).bind(limit).fetch_all(pool).await?)
+}

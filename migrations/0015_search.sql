@@ -1,0 +1,2 @@
+-- What `node-search` looks in: derived from the draft, and made again wherever it is older than the draft. Words come folded and
+-- split from the product, so that both engines keep the same ones; how they are kept differs by necessity.
