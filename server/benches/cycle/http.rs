@@ -14,6 +14,33 @@ pub struct Client {
     pub key: String,
 }
 
+/// Where an agent's call arrives.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Door {
+    Tools,
+    Mcp2025,
+    Mcp2026,
+}
+
+impl Door {
+    pub const ALL: [Self; 3] = [Self::Tools, Self::Mcp2025, Self::Mcp2026];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tools => "/tools",
+            Self::Mcp2025 => "/mcp 2025-11-25",
+            Self::Mcp2026 => "/mcp 2026-07-28",
+        }
+    }
+
+    fn revision(self) -> &'static str {
+        match self {
+            Self::Mcp2025 => "2025-11-25",
+            Self::Tools | Self::Mcp2026 => "2026-07-28",
+        }
+    }
+}
+
 /// A keep-alive HTTP/1.1 client that costs little beside the server.
 pub struct Http {
     stream: TcpStream,
@@ -36,39 +63,42 @@ impl Http {
         })
     }
 
-    pub async fn tool(
+    /// A tool by its id, through any door: the answer that all doors give.
+    pub async fn call(
         &mut self,
+        door: Door,
         client: &Client,
         tool: &str,
-        arguments: Value,
+        mut arguments: Value,
         approval: Option<&str>,
     ) -> Value {
-        let mut body = json!({"arguments": arguments});
-        if let Some(id) = approval {
-            body["approvalId"] = id.into();
+        let key = format!("Authorization: Bearer {}\r\n", client.key);
+        if door == Door::Tools {
+            let mut body = json!({"arguments": arguments});
+            if let Some(id) = approval {
+                body["approvalId"] = id.into();
+            }
+            let path = format!("/tools/{tool}");
+            return self.send("POST", &path, &key, &body.to_string()).await;
         }
-        self.send(
-            "POST",
-            &format!("/tools/{tool}"),
-            &format!("Authorization: Bearer {}\r\n", client.key),
-            &body.to_string(),
-        )
-        .await
-    }
-
-    pub async fn mcp(&mut self, client: &Client, tool: &str, arguments: Value) -> Value {
-        let meta = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {},
-        });
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments, "_meta": meta}});
-        let headers = format!(
-            "Authorization: Bearer {}\r\nAccept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n",
-            client.key
-        );
-        self.send("POST", "/mcp", &headers, &body.to_string()).await["result"]["structuredContent"]
-            .clone()
+        if let Some(id) = approval {
+            arguments["approvalId"] = id.into();
+        }
+        let tool = tool.replace('-', "_");
+        let mut params = json!({"name": tool, "arguments": arguments});
+        let accept = "Accept: application/json, text/event-stream\r\n";
+        let mut headers = format!("{key}{accept}MCP-Protocol-Version: {}\r\n", door.revision());
+        if door == Door::Mcp2026 {
+            headers.push_str(&format!("Mcp-Method: tools/call\r\nMcp-Name: {tool}\r\n"));
+            params["_meta"] = json!({
+                "io.modelcontextprotocol/protocolVersion": door.revision(),
+                "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            });
+        }
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let mut answer = self.send("POST", "/mcp", &headers, &body.to_string()).await;
+        answer["result"]["structuredContent"].take()
     }
 
     pub async fn record(&mut self, addr: &str, client: &Client, cookie: &str, id: &str) -> String {

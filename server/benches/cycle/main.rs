@@ -2,7 +2,7 @@
 //! same cores. Figures are printed, never asserted; every block stands between two probes of the disk, and a run whose probe
 //! is slow says so.
 //!
-//! `cargo xtask bench`, or `cargo bench -p cloudhal-server --bench cycle -- [cycles] [reads] [wake] [edit] [footprint] [recovery]
+//! `cargo xtask bench`, or `cargo bench -p cloudhal-server --bench cycle -- [cycles] [doors] [reads] [wake] [edit] [footprint] [recovery]
 //! [postgres]`
 
 mod http;
@@ -11,13 +11,14 @@ mod world;
 
 use cloudhal_domain::tool::Surface;
 use cloudhal_engine::{
-    agents,
+    Engine, agents,
+    callers::{Caller, verify_key},
     clock::fresh_id,
     people::{self, NewPerson},
 };
-use http::{Client, Http};
+use http::{Client, Door, Http};
 use report::{probe, probes, spread};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     sync::{
         Arc,
@@ -41,13 +42,16 @@ async fn main() {
         "two cores or what there is: {} · server, database and driver share them",
         std::thread::available_parallelism().map_or(0, usize::from)
     );
-    if ["cycles", "wake", "reads", "footprint", "recovery"]
+    if ["cycles", "doors", "wake", "reads", "footprint", "recovery"]
         .into_iter()
         .any(runs)
     {
         let mut bench = Bench::start(None, 1).await;
         if runs("cycles") {
             bench.all_cycles(1).await;
+        }
+        if runs("doors") {
+            bench.doors().await;
         }
         if runs("wake") {
             bench.wake(200).await;
@@ -138,7 +142,18 @@ impl Bench {
 
     async fn all_cycles(&self, nodes: usize) {
         for clients in [1, 16, CLIENTS_MAX] {
-            self.cycles(nodes, clients, 400 * clients.min(8)).await;
+            self.cycles(nodes, clients, 400 * clients.min(8), Door::Tools)
+                .await;
+        }
+    }
+
+    /// The same cycle through each door.
+    async fn doors(&self) {
+        for clients in [1, 16] {
+            for door in Door::ALL {
+                println!("{}:", door.name());
+                self.cycles(1, clients, 400 * clients.min(4), door).await;
+            }
         }
     }
 
@@ -170,7 +185,7 @@ impl Bench {
     }
 
     /// Request, approve, redeem, each durable, with one edit's worth of state between two cycles made by the publish itself.
-    async fn cycles(&self, nodes: usize, clients: usize, total: usize) {
+    async fn cycles(&self, nodes: usize, clients: usize, total: usize, door: Door) {
         let before = probe();
         let left = Arc::new(AtomicUsize::new(total));
         let start = Instant::now();
@@ -187,7 +202,7 @@ impl Bench {
                     .is_ok()
                 {
                     let begun = Instant::now();
-                    cycle(&mut http, &addr, &client, &cookie).await;
+                    cycle(&mut http, &addr, &client, &cookie, door).await;
                     took.push(begun.elapsed());
                 }
                 took
@@ -219,7 +234,13 @@ impl Bench {
         let mut took = Vec::new();
         for _ in 0..rounds {
             let asked = agent
-                .tool(client, "publish", json!({"site": client.site}), None)
+                .call(
+                    Door::Tools,
+                    client,
+                    "publish",
+                    json!({"site": client.site}),
+                    None,
+                )
                 .await;
             let id = asked["approvalId"]
                 .as_str()
@@ -227,7 +248,7 @@ impl Bench {
                 .to_owned();
             let seen = person.record(here, client, &self.cookie, &id).await;
             let wait = json!({"approvalId": id, "waitSeconds": 30});
-            let waiting = waiter.tool(client, "approvals-get", wait, None);
+            let waiting = waiter.call(Door::Tools, client, "approvals-get", wait, None);
             let deciding = async {
                 // The long poll is on its way first; how long it takes to arrive is not what is measured.
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -240,7 +261,13 @@ impl Bench {
             assert_eq!(record["data"]["status"], "approved");
             took.push(end.duration_since(begun));
             agent
-                .tool(client, "publish", json!({"site": client.site}), Some(&id))
+                .call(
+                    Door::Tools,
+                    client,
+                    "publish",
+                    json!({"site": client.site}),
+                    Some(&id),
+                )
                 .await;
         }
         println!(
@@ -251,7 +278,7 @@ impl Bench {
     }
 
     async fn reads(&self, clients: usize, total: usize) {
-        for door in ["/tools", "/mcp"] {
+        for door in Door::ALL {
             let left = Arc::new(AtomicUsize::new(total));
             let start = Instant::now();
             let mut workers = Vec::new();
@@ -265,16 +292,8 @@ impl Bench {
                         .is_ok()
                     {
                         let begun = Instant::now();
-                        let answer = match door {
-                            "/tools" => {
-                                http.tool(&client, "site-get", json!({"site": client.site}), None)
-                                    .await
-                            }
-                            _ => {
-                                http.mcp(&client, "site_get", json!({"site": client.site}))
-                                    .await
-                            }
-                        };
+                        let site = json!({"site": client.site});
+                        let answer = http.call(door, &client, "site-get", site, None).await;
                         assert_eq!(answer["status"], "ok", "{answer}");
                         took.push(begun.elapsed());
                     }
@@ -287,7 +306,8 @@ impl Bench {
             }
             let rate = took.len() as f64 / start.elapsed().as_secs_f64();
             println!(
-                "{door:<7} reads C={clients} {rate:>8.0}/s   {}",
+                "{:<15} reads C={clients} {rate:>8.0}/s   {}",
+                door.name(),
                 spread(&mut took)
             );
         }
@@ -353,9 +373,9 @@ async fn pester(addr: String, client: Client) {
     }
 }
 
-async fn cycle(http: &mut Http, addr: &str, client: &Client, cookie: &str) {
+async fn cycle(http: &mut Http, addr: &str, client: &Client, cookie: &str, door: Door) {
     let asked = http
-        .tool(client, "publish", json!({"site": client.site}), None)
+        .call(door, client, "publish", json!({"site": client.site}), None)
         .await;
     let id = asked["approvalId"]
         .as_str()
@@ -364,7 +384,13 @@ async fn cycle(http: &mut Http, addr: &str, client: &Client, cookie: &str) {
     let seen = http.record(addr, client, cookie, &id).await;
     http.approve(addr, client, cookie, &id, &seen).await;
     let done = http
-        .tool(client, "publish", json!({"site": client.site}), Some(&id))
+        .call(
+            door,
+            client,
+            "publish",
+            json!({"site": client.site}),
+            Some(&id),
+        )
         .await;
     assert_eq!(done["status"], "ok", "{done}");
 }
@@ -402,26 +428,13 @@ async fn edits() {
         )
         .await
         .expect("an agent");
-        let caller = cloudhal_engine::callers::verify_key(&engine, &key, Surface::Http)
+        let caller = verify_key(&engine, &key, Surface::Http)
             .await
             .expect("its key");
         let node = first_node(&engine, &caller, &site).await;
         let before = probe();
-        let mut took = Vec::new();
-        for round in 0..300 {
-            let begun = Instant::now();
-            let answer = engine
-                .call(
-                    &caller,
-                    request(
-                        "node-update",
-                        json!({"site": site, "node": node, "body": format!("round {round}")}),
-                    ),
-                )
-                .await;
-            took.push(begun.elapsed());
-            assert_eq!(answer.http_status(), 200);
-        }
+        let edit = |round| json!({"site": site, "node": node, "body": format!("round {round}")});
+        let mut took = timed(&engine, &caller, "node-update", 300, edit).await;
         println!(
             "one edit of {size:>7} nodes     {}   filled in {:.1} s   {}",
             spread(&mut took),
@@ -429,10 +442,33 @@ async fn edits() {
             probes(before, probe())
         );
         medians.push(took[took.len() / 2]);
+        for (what, query) in [("a rare word", "77"), ("a word of every page", "text")] {
+            let search = |_| json!({"site": site, "query": query});
+            let mut took = timed(&engine, &caller, "node-search", 50, search).await;
+            println!("  search for {what:<20} {}", spread(&mut took));
+        }
         engine.store().close().await;
     }
     println!(
         "ratio of the two medians     {:.2}",
         medians[1].as_secs_f64() / medians[0].as_secs_f64()
     );
+}
+
+/// How long each of some calls took, in process.
+async fn timed(
+    engine: &Engine,
+    caller: &Caller,
+    tool: &str,
+    rounds: usize,
+    arguments: impl Fn(usize) -> Value,
+) -> Vec<Duration> {
+    let mut took = Vec::new();
+    for round in 0..rounds {
+        let begun = Instant::now();
+        let answer = engine.call(caller, request(tool, arguments(round))).await;
+        took.push(begun.elapsed());
+        assert_eq!(answer.http_status(), 200, "{}", json!(answer));
+    }
+    took
 }
