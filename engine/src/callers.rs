@@ -153,7 +153,7 @@ impl Caller {
         let db = engine.store().read();
         let row = sites_sql::by_id(db, site).await?;
         let Some(row) = row.filter(|row| row.deleted_at.is_none()) else {
-            return Err(Refusal::not_found("site"));
+            return Err(self.no_such_site(engine, site).await?);
         };
         let reached = match &self.who {
             Who::Agent { id, .. } => sql::owners_role(db, id, site.as_str()).await?.is_some(),
@@ -162,6 +162,22 @@ impl Caller {
         reached
             .then_some(row)
             .ok_or_else(|| Refusal::not_found("site"))
+    }
+
+    /// Models take a slug for an id. Told only of a site that the caller may list: a foreign slug is as unknown as any text.
+    async fn no_such_site(&self, engine: &Engine, site: &SiteId) -> Result<Refusal, Refusal> {
+        let refusal = Refusal::not_found("site");
+        let sites = self.sites(engine).await?;
+        let Some(meant) = sites.iter().find(|row| row.slug == site.as_str()) else {
+            return Ok(refusal);
+        };
+        Ok(Refusal {
+            message: format!(
+                "There is no site with the id `{site}`; that is a slug. The id of that site is `{}`.",
+                meant.id
+            ),
+            ..refusal
+        })
     }
 
     /// Every site within this caller's reach, by title.

@@ -21,8 +21,9 @@ use cloudhal_domain::{
     digest,
     id::ApprovalId,
 };
+use futures::FutureExt as _;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 /// As much of a made-up id as the journal keeps; a real one is shorter.
 const MISUSED_ID_CHARS: usize = 64;
@@ -40,10 +41,21 @@ pub struct CallRequest {
 impl Engine {
     /// One call, one answer; never an error beside the answer.
     pub async fn call(&self, caller: &Caller, request: CallRequest) -> Answer {
-        answer(self, caller, request)
-            .await
-            .unwrap_or_else(Answer::from)
+        whatever_happens(answer(self, caller, request)).await
     }
+}
+
+/// A fault of ours must not leave a caller without an answer, on a door that would wait for it for ever.
+async fn whatever_happens(answering: impl Future<Output = Result<Answer, Refusal>>) -> Answer {
+    let answered = AssertUnwindSafe(answering).catch_unwind().await;
+    let answered = answered.unwrap_or_else(|_| {
+        tracing::error!("a call panicked");
+        Err(Refusal::new(
+            Code::Internal,
+            "Something went wrong here while the call was answered; it may or may not have run. Look before you repeat it.",
+        ))
+    });
+    answered.unwrap_or_else(Answer::from)
 }
 
 /// What takes the larger part of a call's memory is boxed where it is reached: a thousand agents that only wait must not each
@@ -297,4 +309,16 @@ async fn run_draft(
         })
     });
     Ok(unit.await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_answered() {
+        let broken = async { panic!("a fault") };
+        let answer = whatever_happens(broken).await;
+        assert_eq!(answer.http_status(), 500);
+    }
 }

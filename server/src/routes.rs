@@ -40,7 +40,7 @@ pub fn router(app: App) -> Router {
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     reply::No(Refusal::new(
         Code::Internal,
-        "Something went wrong on our side. Nothing was changed.",
+        "Something went wrong on our side. Look at what there is before you repeat it.",
     ))
     .into_response()
 }

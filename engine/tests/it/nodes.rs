@@ -13,6 +13,7 @@ on_both! {
     an_update_keeps_what_it_does_not_name,
     pages_of_a_list_hold_each_node_once_with_its_address,
     an_agent_sees_and_does_nothing_on_another_site,
+    a_slug_that_was_given_as_an_id_is_told_apart,
     parallel_edits_of_one_node_lose_nothing,
 }
 
@@ -508,6 +509,23 @@ async fn an_agent_sees_and_does_nothing_on_another_site(world: World) {
         .collect();
     assert_eq!(slugs, [json!("florist")]);
     assert_eq!(world.number("select count(*) from approvals").await, 0);
+}
+
+async fn a_slug_that_was_given_as_an_id_is_told_apart(world: World) {
+    let scene = world.scene().await;
+    world.site("florist", &scene.ada).await;
+    for tool in ["site-get", "node-list", "publish"] {
+        let own = scene.bot.call(tool, json!({"site": "bakery"})).await;
+        let own = own.refused(Code::NotFound).message;
+        assert!(own.contains(scene.site.as_str()), "{tool}: {own}");
+        let foreign = scene.bot.call(tool, json!({"site": "florist"})).await;
+        let unknown = scene.bot.call(tool, json!({"site": "nowhere"})).await;
+        assert_eq!(
+            foreign.refused(Code::NotFound),
+            unknown.refused(Code::NotFound),
+            "{tool}"
+        );
+    }
 }
 
 async fn parallel_edits_of_one_node_lose_nothing(world: World) {
