@@ -349,16 +349,19 @@ pub async fn wait(
     let waiting = engine.live().wait_for(id);
     loop {
         let changed = waiting.changed();
-        let approval = of_caller(engine, caller, id).await?.approval;
-        let now = engine.now();
-        let over =
-            approval.standing(now) != Status::Pending || tokio::time::Instant::now() >= deadline;
-        if over {
-            return Ok(approval.record(now, engine.approval_url(id)));
-        }
-        // An approval that runs out while somebody waits is told then, not at the next poll.
-        let left =
-            Duration::from_millis(u64::try_from(approval.expires_at.ms() - now.ms()).unwrap_or(0));
+        // The record is let go of before waiting: a thousand agents wait at once.
+        let left = {
+            let approval = Box::pin(of_caller(engine, caller, id)).await?.approval;
+            let now = engine.now();
+            let over = approval.standing(now) != Status::Pending
+                || tokio::time::Instant::now() >= deadline;
+            if over {
+                return Ok(approval.record(now, engine.approval_url(id)));
+            }
+            // An approval that runs out while somebody waits is told then, not at the next poll.
+            u64::try_from(approval.expires_at.ms() - now.ms()).unwrap_or(0)
+        };
+        let left = Duration::from_millis(left);
         let until = deadline.min(tokio::time::Instant::now() + left + Duration::from_millis(1));
         let _ = tokio::time::timeout_at(until, changed).await;
     }

@@ -151,19 +151,27 @@ async fn version_fault(engine: &Engine, site: &sql::SiteRow) -> Result<Option<St
     let db = engine.store().read();
     let other = versions_sql::unlike_their_revisions(db, &site.id).await?;
     let older = versions_sql::not_the_newest(db, &site.id).await?;
-    let fault = match (
-        other.first().or(older.first()),
-        versions_sql::miscounted(db, &site.id).await?.first(),
-    ) {
+    let counted = versions_sql::counted(db, &site.id).await?;
+    let fault = match (other.first().or(older.first()), miscounted(&counted)) {
         (Some((version, node)), _) => {
             format!("version {version} holds node {node} as it was not when it was published")
         }
-        (None, Some((version,))) => {
+        (None, Some(version)) => {
             format!("version {version} holds another number of nodes than were published")
         }
         (None, None) => return Ok(None),
     };
     Ok(Some(format!("site {} ({}): {fault}", site.slug, site.id)))
+}
+
+/// The first version that says another number of nodes than begun and not ended up to it.
+fn miscounted(counted: &[(i64, i64, i64, i64)]) -> Option<i64> {
+    let mut held = 0;
+    let wrong = counted.iter().find(|(_, says, begin, end)| {
+        held += begin - end;
+        held != *says
+    });
+    wrong.map(|(version, ..)| *version)
 }
 
 /// The lanes, the count and the digest of one site, from its nodes alone.

@@ -3,6 +3,7 @@
 pub mod command;
 pub mod config;
 
+mod listening;
 pub mod routes;
 
 pub mod agents;
@@ -83,11 +84,7 @@ impl Server {
         let beside = tokio::spawn(background::run(self.app.engine.clone()));
         let stop = self.stop;
         let mut stopping = self.app.stopping.clone();
-        let serving = axum::serve(
-            listener,
-            router.into_make_service_with_connect_info::<std::net::SocketAddr>(),
-        )
-        .with_graceful_shutdown(async move {
+        let serving = listening::serve(listener, router, async move {
             until.await;
             let _ = stop.send(true);
         });
@@ -96,7 +93,7 @@ impl Server {
             tokio::time::sleep(GRACE).await;
         };
         tokio::select! {
-            served = async { serving.await } => served.context("serving")?,
+            () = serving => {}
             () = grace => tracing::info!("some requests were still open at the end"),
         }
         beside.abort();

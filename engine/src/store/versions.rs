@@ -303,11 +303,13 @@ pub async fn unlike_their_revisions(
     Ok(sqlx::query_as(sql).bind(site).fetch_all(pool).await?)
 }
 
-/// Versions that hold another number of nodes than was published, for the verifier.
-pub async fn miscounted(pool: &AnyPool, site: &str) -> Result<Vec<(i64,)>, StoreError> {
-    let sql = "select v.version from versions v where v.site_id = $1 and v.node_count <> (
-            select count(*) from published p where p.site_id = v.site_id and p.from_version <= v.version and (p.to_version is null or p.to_version > v.version))
-        order by v.version limit 1";
+/// How many nodes each version says that it holds, how many begin with it and how many end before it, oldest first; for the
+/// verifier, which adds them up.
+pub async fn counted(pool: &AnyPool, site: &str) -> Result<Vec<(i64, i64, i64, i64)>, StoreError> {
+    let sql = "select v.version, v.node_count, coalesce(b.n, 0), coalesce(e.n, 0) from versions v
+        left join (select from_version as at, count(*) as n from published where site_id = $1 group by from_version) b on b.at = v.version
+        left join (select to_version as at, count(*) as n from published where site_id = $1 and to_version is not null group by to_version) e on e.at = v.version
+        where v.site_id = $1 order by v.version";
     Ok(sqlx::query_as(sql).bind(site).fetch_all(pool).await?)
 }
 

@@ -46,7 +46,7 @@ pub async fn admit(app: &App, request: Request) -> Result<Request, TurnedAway> {
     let body = if parts.method == Method::POST {
         let message = message::read(&body::whole(body).await?, Answers::Refused);
         let mut message = message.map_err(TurnedAway::Unreadable)?;
-        waiting::out(app, &caller, &mut message).await;
+        waiting::out(app, &caller, &mut parts, &mut message).await;
         Body::from(message.to_string())
     } else {
         Body::empty()

@@ -747,22 +747,36 @@ async fn answers_do_not_cross_over() {
     let runs = clients.into_iter().enumerate().map(|(at, (bot, site))| {
         tokio::spawn(async move {
             for call in 0..CALLS {
-                if call % 2 == 0 {
-                    let seen = bot.ok("site-get", json!({"site": site})).await;
-                    assert_eq!(
-                        (&seen["id"], &seen["slug"]),
-                        (&json!(site), &json!(format!("site-{at}")))
-                    );
-                } else {
-                    // A refusal names the argument that it did not know.
-                    let tag = format!("tag-{at}-{call}");
-                    let seen = bot
-                        .call("site-get", json!({"site": site, tag.as_str(): 1}))
-                        .await;
-                    assert_refused(&seen, Code::InvalidArguments, &tag);
-                    let named = format!("'{tag}'");
-                    assert!(seen.text.contains(&named), "{tag}: {}", seen.text);
-                }
+                let tag = format!("tag-{at}-{call}");
+                let seen = match call % 4 {
+                    0 => bot.ok("site-get", json!({"site": site})).await,
+                    1 => {
+                        // A refusal names the argument that it did not know.
+                        let unknown = json!({"site": site, tag.as_str(): 1});
+                        let seen = bot.call("site-get", unknown).await;
+                        assert_refused(&seen, Code::InvalidArguments, &tag);
+                        let named = format!("'{tag}'");
+                        assert!(seen.text.contains(&named), "{tag}: {}", seen.text);
+                        continue;
+                    }
+                    how => {
+                        // With a token for progress the answer comes as a stream.
+                        let meta = match how {
+                            2 => json!({}),
+                            _ => json!({"progressToken": tag}),
+                        };
+                        let params =
+                            json!({"name": "site_get", "arguments": {"site": site}, "_meta": meta});
+                        let message = json!({"jsonrpc": "2.0", "id": tag, "method": "tools/call", "params": params});
+                        let mut answer = last_message(&bot.mcp(message.to_string()).await.text);
+                        assert_eq!(answer["id"], json!(tag));
+                        answer["result"]["structuredContent"]["data"].take()
+                    }
+                };
+                assert_eq!(
+                    (&seen["id"], &seen["slug"]),
+                    (&json!(site), &json!(format!("site-{at}")))
+                );
             }
         })
     });
@@ -770,6 +784,13 @@ async fn answers_do_not_cross_over() {
         run.await.unwrap();
     }
     server.done().await;
+}
+
+/// The answer itself, whether it came plain or at the end of a stream.
+fn last_message(text: &str) -> Value {
+    let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
+    let message = data.last().unwrap_or(text);
+    serde_json::from_str(message).unwrap_or_else(|_| panic!("no message: {text}"))
 }
 
 /// [C80] A key that stands twice, at any depth, plainly or escaped: refused at both doors, and nothing is filed or changed.

@@ -172,7 +172,7 @@ impl AgentClient {
         self.ok("node-update", arguments).await
     }
 
-    /// One JSON-RPC message to the MCP door, in the newer era of the protocol.
+    /// One JSON-RPC message to the MCP door, in the 2025-11-25 revision.
     pub async fn mcp(&self, body: impl Into<reqwest::Body>) -> Seen {
         let request = self.request(Method::POST, "/mcp");
         let request = request
