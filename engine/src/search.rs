@@ -5,7 +5,7 @@ mod words;
 
 use crate::{
     Engine, changes,
-    sites::invalid,
+    sites::{LockedSite, invalid},
     store::{
         Fail, Tx,
         nodes::{self as nodes_sql, RevisionRow},
@@ -238,10 +238,16 @@ pub(crate) async fn keep(tx: &mut Tx, node: &RevisionRow) -> Result<(), Fail> {
 /// Makes the words of what was written before there was an index, or by a node of an older release. Any number of nodes may.
 pub async fn catch_up(engine: &Engine) -> Result<(), Refusal> {
     loop {
-        let behind = sql::behind(engine.store().read(), CATCH_UP).await?;
-        let last = behind.len() < CATCH_UP as usize;
+        let mut behind = sql::behind(engine.store().read(), CATCH_UP).await?;
+        let Some(first) = behind.first() else {
+            return Ok(());
+        };
+        let site = SiteId::new(&first.site_id);
+        behind.retain(|node| node.site_id == site.as_str());
         let unit = engine.store().write(move |tx| {
             Box::pin(async move {
+                // Whoever writes several nodes holds their site: two of us cannot wait for each other.
+                LockedSite::lock(tx, &site).await?;
                 for node in &behind {
                     keep(tx, node).await?;
                 }
@@ -249,9 +255,6 @@ pub async fn catch_up(engine: &Engine) -> Result<(), Refusal> {
             })
         });
         unit.await?;
-        if last {
-            return Ok(());
-        }
     }
 }
 

@@ -7,6 +7,8 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 /// The last place of a word that a `tsvector` can tell.
 const POSITION_MAX: usize = 16_383;
+/// A `tsvector` holds 1 MiB at most. The end of a page that is larger by far is not found there.
+const VECTOR_BYTES_MAX: usize = 900_000;
 /// Places it keeps of one word; they weigh in the order of what is found, and no more than that.
 const POSITIONS_MAX: usize = 16;
 
@@ -64,10 +66,19 @@ fn vector(title: &[String], text: &[String]) -> String {
     let mut places: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
     let weighed = title.iter().map(|word| (word, "A"));
     let weighed = weighed.chain(text.iter().map(|word| (word, "")));
+    let mut bytes = 0;
     for (index, (word, weight)) in weighed.enumerate() {
-        let places = places.entry(word).or_default();
+        // What PostgreSQL keeps of each: the word, the count of its places on an even byte, and two bytes a place.
+        let places = places.entry(word).or_insert_with(|| {
+            bytes += word.len() + 3;
+            Vec::new()
+        });
         if places.len() < POSITIONS_MAX {
+            bytes += 2;
             places.push(((index + 1).min(POSITION_MAX), weight));
+        }
+        if bytes > VECTOR_BYTES_MAX {
+            break;
         }
     }
     let mut vector = String::new();
@@ -162,11 +173,11 @@ fn tsquery(asked: &[(&str, bool)]) -> String {
     terms.join(" & ")
 }
 
-/// Nodes of drafts whose words are those of an older revision, or are not kept at all.
+/// Nodes of drafts whose words are those of an older revision, or are not kept at all; those of a site together.
 pub async fn behind(pool: &AnyPool, limit: i64) -> Result<Vec<RevisionRow>, StoreError> {
     let sql = candidates!(
         "from nodes n join node_revisions r on r.node_id = n.id and r.rev = n.rev left join node_words w on w.node_id = n.id
-         where n.deleted_at is null and (w.rev is null or w.rev < n.rev) limit $1"
+         where n.deleted_at is null and (w.rev is null or w.rev < n.rev) order by n.site_id limit $1"
     );
     Ok(sqlx::query_as(sql).bind(limit).fetch_all(pool).await?)
 }

@@ -274,6 +274,7 @@ async fn when_the_effect_fails_the_approval_is_spent_and_says_so(world: World) {
         .await
         .pending()
         .approval_id;
+    world.tampers();
     world.sql("delete from versions where version = 1").await;
     let redeem = async || {
         scene

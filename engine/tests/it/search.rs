@@ -1,7 +1,7 @@
 //! `node-search`: found by words, on the draft as it stands, by whom it concerns.
 
 use crate::support::*;
-use cloudhal_engine::search;
+use cloudhal_engine::{authority::Author, search};
 
 on_both! {
     a_page_is_found_by_words_of_its_title_body_and_fields,
@@ -174,6 +174,21 @@ async fn words_of_long_and_strange_pages_are_found(world: World) {
         assert_eq!(found(bot, site, query).await, expected, "{query}");
     }
     assert_eq!(found(bot, site, &"x".repeat(100)).await, ["Strange"]);
+    // An import takes what no agent may send.
+    let enormous: String = (0..400_000).map(|n| format!("word{n} ")).collect();
+    let page = sites::NewNode {
+        path: vec!["enormous".into()],
+        kind: "page".into(),
+        title: "Enormous".into(),
+        position: 90,
+        body: enormous,
+        fields: Map::new(),
+    };
+    let by = Author::person(scene.ada.person());
+    sites::fill(world.engine(), site, by, vec![page])
+        .await
+        .unwrap();
+    assert_eq!(found(bot, site, "enormous word1234").await, ["Enormous"]);
 }
 
 async fn bad_queries_are_refused_and_say_why(world: World) {
