@@ -4,7 +4,9 @@
 mod words;
 
 use crate::{
-    Engine, changes,
+    Engine,
+    background::Failures,
+    changes,
     sites::{LockedSite, invalid},
     store::{
         Fail, Tx,
@@ -19,8 +21,7 @@ use words::{Word, words};
 
 /// What is looked at, at most, to find enough that holds what was asked for.
 const LOOKED_AT_MAX: usize = 1000;
-const STRETCH: i64 = 50;
-/// Nodes whose words are made again in one unit, so that writers are not held up.
+/// Nodes that are looked up at once to have their words made again.
 const CATCH_UP: i64 = 100;
 const EXCERPT_BEFORE: usize = 60;
 const EXCERPT_BYTES: usize = 240;
@@ -112,7 +113,7 @@ pub struct Hit {
 pub struct Found {
     /// Best first; how close is close is the database's own measure, but a title counts for more than a text.
     pub hits: Vec<Hit>,
-    /// There are others.
+    /// There are others, or not all that might be were looked at.
     pub more: bool,
 }
 
@@ -124,32 +125,28 @@ pub async fn search(
     limit: usize,
 ) -> Result<Found, Refusal> {
     let (store, asked) = (engine.store(), query.for_index());
-    let (mut hits, mut looked_at) = (Vec::new(), 0);
-    loop {
-        let skip = looked_at as i64;
-        let rows = sql::candidates(store, site.as_str(), &asked, skip, STRETCH).await?;
-        let last = rows.len() < STRETCH as usize;
-        looked_at += rows.len();
-        for node in rows {
-            let Some(excerpt) = look(query, &node) else {
-                continue;
-            };
-            if hits.len() == limit {
-                return Ok(Found { hits, more: true });
-            }
-            let path = changes::path_of(
-                &nodes_sql::lineage(store.read(), site.as_str(), &node.node_id).await?,
-            );
-            hits.push(Hit {
-                node,
-                path,
-                excerpt,
-            });
+    let limit_of_looks = LOOKED_AT_MAX as i64 + 1;
+    let ids = sql::candidates(store, site.as_str(), &asked, limit_of_looks).await?;
+    let mut hits = Vec::new();
+    for id in ids.iter().take(LOOKED_AT_MAX) {
+        let Some(node) = nodes_sql::current(store.read(), site.as_str(), id).await? else {
+            continue;
+        };
+        let Some(excerpt) = look(query, &node) else {
+            continue;
+        };
+        if hits.len() == limit {
+            return Ok(Found { hits, more: true });
         }
-        if last || looked_at >= LOOKED_AT_MAX {
-            return Ok(Found { hits, more: !last });
-        }
+        let lineage = nodes_sql::lineage(store.read(), site.as_str(), id).await?;
+        hits.push(Hit {
+            node,
+            path: changes::path_of(&lineage),
+            excerpt,
+        });
     }
+    let more = ids.len() > LOOKED_AT_MAX;
+    Ok(Found { hits, more })
 }
 
 /// Whether a node holds every term, and the excerpt if one is to be shown.
@@ -178,9 +175,11 @@ fn excerpt(text: &str, at: Range<usize>) -> String {
     {
         from += space;
     }
-    let mut to = text.floor_char_boundary((from + EXCERPT_BYTES).max(at.end).min(text.len()));
+    // One match may be as long as the text: it is cut like everything else.
+    let mut to = text.floor_char_boundary((from + EXCERPT_BYTES).min(text.len()));
     if to < text.len()
-        && let Some(space) = text[at.end..to].rfind(char::is_whitespace)
+        && let Some(after) = text.get(at.end..to)
+        && let Some(space) = after.rfind(char::is_whitespace)
     {
         to = at.end + space;
     }
@@ -230,31 +229,35 @@ pub(crate) async fn keep(tx: &mut Tx, node: &RevisionRow) -> Result<(), Fail> {
         site: &node.site_id,
         rev: node.rev,
         title: folded(&node.title),
-        text: [body, fields].concat(),
+        // Where not all has room, what somebody wrote about the page counts first.
+        text: [fields, body].concat(),
     };
     Ok(sql::keep(tx, &kept).await?)
 }
 
-/// Makes the words of what was written before there was an index, or by a node of an older release. Any number of nodes may.
+/// Makes the words of what was written before there was an index, or by a node of an older release. Any number of nodes may;
+/// each page is a unit of its own, so that nobody waits for long.
 pub async fn catch_up(engine: &Engine) -> Result<(), Refusal> {
+    let (mut after, mut failures) = (String::new(), Failures::default());
     loop {
-        let mut behind = sql::behind(engine.store().read(), CATCH_UP).await?;
-        let Some(first) = behind.first() else {
-            return Ok(());
+        let behind = sql::behind(engine.store().read(), &after, CATCH_UP).await?;
+        let Some((last, _)) = behind.last() else {
+            return failures.end();
         };
-        let site = SiteId::new(&first.site_id);
-        behind.retain(|node| node.site_id == site.as_str());
-        let unit = engine.store().write(move |tx| {
-            Box::pin(async move {
-                // Whoever writes several nodes holds their site: two of us cannot wait for each other.
-                LockedSite::lock(tx, &site).await?;
-                for node in &behind {
-                    keep(tx, node).await?;
-                }
-                Ok(())
-            })
-        });
-        unit.await?;
+        after = last.clone();
+        for (node, site) in behind {
+            let of = node.clone();
+            let unit = engine.store().write(move |tx| {
+                Box::pin(async move {
+                    LockedSite::lock(tx, &SiteId::new(&site)).await?;
+                    match nodes_sql::current(tx.sql(), &site, &node).await? {
+                        Some(now) => keep(tx, &now).await,
+                        None => Ok(()),
+                    }
+                })
+            });
+            failures.note("the words of a page", &of, unit.await);
+        }
     }
 }
 
@@ -332,5 +335,14 @@ mod tests {
             .expect("an excerpt");
         assert_eq!(whole, "a needle");
         assert_eq!(look(&query, &node("The needle", "")), Some(None));
+        for endless in [
+            "needle".repeat(40_000),
+            format!("needle{}s", "\u{200b}".repeat(80_000)),
+        ] {
+            let shown = look(&query, &node("T", &endless))
+                .flatten()
+                .expect("an excerpt");
+            assert!(shown.len() <= EXCERPT_BYTES + 6, "{}", shown.len());
+        }
     }
 }

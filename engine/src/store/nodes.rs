@@ -99,6 +99,21 @@ pub async fn revision(
     .await?)
 }
 
+/// What a node of the draft holds now; `None` where it is not in the draft.
+pub async fn current(
+    db: impl Executor<'_, Database = Any>,
+    site: &str,
+    node: &str,
+) -> Result<Option<RevisionRow>, StoreError> {
+    Ok(sqlx::query_as(select_revision!(
+        "where node_id = $1 and site_id = $2 and rev = (select rev from nodes where id = $1 and site_id = $2 and deleted_at is null)"
+    ))
+    .bind(node)
+    .bind(site)
+    .fetch_optional(db)
+    .await?)
+}
+
 pub async fn revisions(
     pool: &AnyPool,
     site: &str,

@@ -1,8 +1,8 @@
 //! SQL for the words that nodes are found by. Differs by necessity throughout: SQLite keeps them in an FTS5 table, PostgreSQL in a
 //! `tsvector`. Words come folded and split, letters and digits alone, so neither's own parser has a say.
 
-use super::{Backend, Store, StoreError, Tx, nodes::RevisionRow};
-use sqlx::{Any, AnyPool, Row as _};
+use super::{Backend, Store, StoreError, Tx};
+use sqlx::{AnyPool, Row as _, any::AnyRow};
 use std::{collections::BTreeMap, fmt::Write as _};
 
 /// The last place of a word that a `tsvector` can tell.
@@ -109,50 +109,38 @@ pub async fn forget(tx: &mut Tx, node: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-macro_rules! candidates {
-    ($rest:literal) => {
-        concat!(
-            "select r.node_id, r.rev, r.site_id, r.parent, r.slug, r.kind, r.position, r.title, r.body, r.fields, r.hash, r.removed, r.state_rev, r.created_at, r.author, r.author_name ",
-            $rest
-        )
-    };
-}
-
-/// A stretch of the draft's nodes that hold each word, or one that begins with it where its beginning is enough; best first.
+/// Ids of the draft's nodes that hold each word, or one that begins with it where its beginning is enough; best first.
 pub async fn candidates(
     store: &Store,
     site: &str,
     asked: &[(&str, bool)],
-    skip: i64,
     limit: i64,
-) -> Result<Vec<RevisionRow>, StoreError> {
+) -> Result<Vec<String>, StoreError> {
     let (sql, matching) = match store.backend() {
         Backend::Sqlite => (
-            candidates!(
-                "from node_index i join node_words w on w.id = i.rowid
-                 join nodes n on n.id = w.node_id and n.site_id = $1 and n.deleted_at is null
-                 join node_revisions r on r.node_id = n.id and r.rev = n.rev
-                 where node_index match $2 order by bm25(node_index, 0.0, 10.0, 1.0), w.node_id limit $3 offset $4"
-            ),
+            "select w.node_id from node_index i join node_words w on w.id = i.rowid
+             join nodes n on n.id = w.node_id and n.site_id = $1 and n.deleted_at is null
+             where node_index match $2 order by bm25(node_index, 0.0, 10.0, 1.0), w.node_id limit $3",
             fts5(site, asked),
         ),
         Backend::Postgres => (
-            candidates!(
-                "from node_words w join nodes n on n.id = w.node_id and n.site_id = $1 and n.deleted_at is null
-                 join node_revisions r on r.node_id = n.id and r.rev = n.rev
-                 where w.site_id = $1 and w.words @@ cast($2 as tsquery)
-                 order by ts_rank('{0.1, 0.2, 0.4, 1.0}', w.words, cast($2 as tsquery), 1) desc, w.node_id limit $3 offset $4"
-            ),
+            "select w.node_id from node_words w join nodes n on n.id = w.node_id and n.site_id = $1 and n.deleted_at is null
+             where w.site_id = $1 and w.words @@ cast($2 as tsquery)
+             order by ts_rank('{0.1, 0.2, 0.4, 1.0}', w.words, cast($2 as tsquery), 1) desc, w.node_id limit $3",
             tsquery(asked),
         ),
     };
-    Ok(sqlx::query_as::<Any, RevisionRow>(sql)
+    let rows = sqlx::query(sql)
         .bind(site)
         .bind(matching)
         .bind(limit)
-        .bind(skip)
         .fetch_all(store.read())
-        .await?)
+        .await?;
+    ids(&rows)
+}
+
+fn ids(rows: &[AnyRow]) -> Result<Vec<String>, StoreError> {
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
 fn fts5(site: &str, asked: &[(&str, bool)]) -> String {
@@ -173,11 +161,18 @@ fn tsquery(asked: &[(&str, bool)]) -> String {
     terms.join(" & ")
 }
 
-/// Nodes of drafts whose words are those of an older revision, or are not kept at all; those of a site together.
-pub async fn behind(pool: &AnyPool, limit: i64) -> Result<Vec<RevisionRow>, StoreError> {
-    let sql = candidates!(
-        "from nodes n join node_revisions r on r.node_id = n.id and r.rev = n.rev left join node_words w on w.node_id = n.id
-         where n.deleted_at is null and (w.rev is null or w.rev < n.rev) order by n.site_id limit $1"
-    );
-    Ok(sqlx::query_as(sql).bind(limit).fetch_all(pool).await?)
+/// Nodes of drafts whose words are those of an older revision, or are not kept at all, with their sites; by id, after one.
+pub async fn behind(
+    pool: &AnyPool,
+    after: &str,
+    limit: i64,
+) -> Result<Vec<(String, String)>, StoreError> {
+    let sql = "select n.id, n.site_id from nodes n join sites s on s.id = n.site_id and s.deleted_at is null
+        left join node_words w on w.node_id = n.id
+        where n.id > $1 and n.deleted_at is null and (w.rev is null or w.rev < n.rev) order by n.id limit $2";
+    Ok(sqlx::query_as(sql)
+        .bind(after)
+        .bind(limit)
+        .fetch_all(pool)
+        .await?)
 }

@@ -35,7 +35,7 @@ pub struct Args {
 pub struct Output {
     /// Best first.
     items: Vec<Found>,
-    /// There are others: name more words to narrow it down.
+    /// There are others, or may be: name more words to narrow it down, or go through node-list where every page counts.
     more: bool,
 }
 
