@@ -75,6 +75,10 @@ export class Cloudhal {
     let [stdout, stderr] = ["", ""];
     child.stdout.on("data", (chunk) => (stdout += chunk));
     child.stderr.on("data", (chunk) => (stderr += chunk));
+    // A command that reads nothing may have ended before this is written.
+    child.stdin.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EPIPE") throw error;
+    });
     child.stdin.end(input);
     const [code] = await once(child, "close");
     return { code, stdout, stderr };

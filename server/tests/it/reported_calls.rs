@@ -760,7 +760,7 @@ async fn answers_do_not_cross_over() {
                         continue;
                     }
                     how => {
-                        // With a token for progress the answer comes as a stream.
+                        // Who gave a token for progress is answered by another way through the library.
                         let meta = match how {
                             2 => json!({}),
                             _ => json!({"progressToken": tag}),
@@ -786,10 +786,10 @@ async fn answers_do_not_cross_over() {
     server.done().await;
 }
 
-/// The answer itself, whether it came plain or at the end of a stream.
+/// The answer itself, whether it came plain or as the end of a stream.
 fn last_message(text: &str) -> Value {
-    let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
-    let message = data.last().unwrap_or(text);
+    let mut data = text.lines().filter_map(|line| line.strip_prefix("data:"));
+    let message = data.next_back().unwrap_or(text);
     serde_json::from_str(message).unwrap_or_else(|_| panic!("no message: {text}"))
 }
 
