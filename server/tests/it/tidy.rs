@@ -355,6 +355,8 @@ fn migrations_are_plain_and_never_change() {
         let digest = data_encoding::HEXLOWER.encode(&Sha256::digest(source.text.as_bytes()));
         let name = source.path.trim_start_matches("migrations/");
         seen.push_str(&format!("{digest}  {name}\n"));
+        // The index of the search is the one exception (migrations/README.md): FTS5 wants SQLite's own kind of key.
+        let plain = name != "0015_search.sqlite.sql";
         for line in source
             .text
             .lines()
@@ -374,7 +376,7 @@ fn migrations_are_plain_and_never_change() {
                 "autoincrement",
                 " json",
             ] {
-                assert!(!line.contains(kind), "{}: {line}", source.path);
+                assert!(!plain || !line.contains(kind), "{}: {line}", source.path);
             }
         }
         for line in source.text.lines().filter(|line| {
