@@ -77,6 +77,53 @@ async fn a_call_that_waits_tells_of_its_progress_and_then_answers() {
     }
 }
 
+/// C68: as many streams as there are agents, all with the same id of the message, and no note and no answer comes by another's.
+#[tokio::test]
+async fn c68_streams_do_not_cross_over() {
+    let demo = Demo::start().await.at_pace(SOON, LATE);
+    let site = demo.site().await;
+    demo.edit(&site, "For all of them.").await;
+    let mut open = Vec::new();
+    for at in 0..8 {
+        let (_, key) = demo.agent(&format!("agent-{at}"), &["publish"]).await;
+        let era = ERAS[at % 2];
+        let publish = json!({"name": "publish", "arguments": {"site": site}});
+        let waits = demo.rpc_as(&key, era, "tools/call", publish).await;
+        let id = waits.structured()["approvalId"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let wait = json!({
+            "name": "approvals_get",
+            "arguments": {"approvalId": id, "waitSeconds": 45},
+            "_meta": {"progressToken": id},
+        });
+        let stream = demo.stream(demo.asks(&key, era, "tools/call", wait)).await;
+        open.push((id, stream));
+    }
+    let verdict = |at: usize| [Verdict::Approve, Verdict::Deny][at % 2];
+    for (at, (id, stream)) in open.iter_mut().enumerate() {
+        assert_eq!(&stream.next().await.unwrap()["params"]["progressToken"], id);
+        demo.decide(&site, id, verdict(at)).await;
+    }
+    for (at, (id, stream)) in open.iter_mut().enumerate() {
+        let answer = loop {
+            let message = stream.next().await.unwrap();
+            if message["method"].is_null() {
+                break message;
+            }
+            assert_eq!(&message["params"]["progressToken"], id);
+        };
+        let record = &answer["result"]["structuredContent"]["data"];
+        let status = ["approved", "denied"][at % 2];
+        assert_eq!(
+            (&record["id"], &record["status"]),
+            (&json!(id), &json!(status))
+        );
+        assert_eq!(stream.next().await, None);
+    }
+}
+
 /// C11: however a gated call is sent and however its answer comes, it waits.
 #[tokio::test]
 async fn every_way_to_send_a_gated_call_over_mcp_suspends() {
