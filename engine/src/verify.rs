@@ -151,8 +151,8 @@ async fn version_fault(engine: &Engine, site: &sql::SiteRow) -> Result<Option<St
     let db = engine.store().read();
     let other = versions_sql::unlike_their_revisions(db, &site.id).await?;
     let older = versions_sql::not_the_newest(db, &site.id).await?;
-    let counted = versions_sql::counted(db, &site.id).await?;
-    let fault = match (other.first().or(older.first()), miscounted(&counted)) {
+    let counts = versions_sql::counts(db, &site.id).await?;
+    let fault = match (other.first().or(older.first()), miscounted(&counts)) {
         (Some((version, node)), _) => {
             format!("version {version} holds node {node} as it was not when it was published")
         }
@@ -164,14 +164,14 @@ async fn version_fault(engine: &Engine, site: &sql::SiteRow) -> Result<Option<St
     Ok(Some(format!("site {} ({}): {fault}", site.slug, site.id)))
 }
 
-/// The first version that says another number of nodes than begun and not ended up to it.
-fn miscounted(counted: &[(i64, i64, i64, i64)]) -> Option<i64> {
+/// The first version that says another number of nodes than have begun and not ended up to it.
+fn miscounted(counts: &[versions_sql::CountRow]) -> Option<i64> {
     let mut held = 0;
-    let wrong = counted.iter().find(|(_, says, begin, end)| {
-        held += begin - end;
-        held != *says
+    let wrong = counts.iter().find(|row| {
+        held += row.begun - row.ended;
+        held != row.node_count
     });
-    wrong.map(|(version, ..)| *version)
+    wrong.map(|row| row.version)
 }
 
 /// The lanes, the count and the digest of one site, from its nodes alone.

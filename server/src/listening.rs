@@ -7,7 +7,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
 };
-use std::{io, pin::pin, time::Duration};
+use std::{io, net::SocketAddr, pin::pin, time::Duration};
 use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt as _;
 
@@ -24,11 +24,10 @@ pub async fn serve(listener: TcpListener, router: Router, until: impl Future<Out
     http.timer(TokioTimer::new()).header_read_timeout(HEADER);
     let mut until = pin!(until);
     loop {
-        let stream = tokio::select! {
-            stream = accept(&listener) => stream,
+        let (stream, peer) = tokio::select! {
+            accepted = accept(&listener) => accepted,
             () = &mut until => break,
         };
-        let (stream, peer) = stream;
         let router = router.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(ConnectInfo(peer));
@@ -45,7 +44,7 @@ pub async fn serve(listener: TcpListener, router: Router, until: impl Future<Out
     open.shutdown().await;
 }
 
-async fn accept(listener: &TcpListener) -> (TcpStream, std::net::SocketAddr) {
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {

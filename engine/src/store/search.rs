@@ -2,7 +2,7 @@
 //! `tsvector`. Words come folded and split, letters and digits alone, so neither's own parser has a say.
 
 use super::{Backend, Store, StoreError, Tx};
-use sqlx::{AnyPool, Row as _, any::AnyRow};
+use sqlx::{AnyPool, Row as _};
 use std::{collections::BTreeMap, fmt::Write as _};
 
 /// The last place of a word that a `tsvector` can tell.
@@ -130,17 +130,12 @@ pub async fn candidates(
             tsquery(asked),
         ),
     };
-    let rows = sqlx::query(sql)
+    Ok(sqlx::query_scalar(sql)
         .bind(site)
         .bind(matching)
         .bind(limit)
         .fetch_all(store.read())
-        .await?;
-    ids(&rows)
-}
-
-fn ids(rows: &[AnyRow]) -> Result<Vec<String>, StoreError> {
-    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+        .await?)
 }
 
 fn fts5(site: &str, asked: &[(&str, bool)]) -> String {

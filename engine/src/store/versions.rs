@@ -303,10 +303,18 @@ pub async fn unlike_their_revisions(
     Ok(sqlx::query_as(sql).bind(site).fetch_all(pool).await?)
 }
 
-/// How many nodes each version says that it holds, how many begin with it and how many end before it, oldest first; for the
-/// verifier, which adds them up.
-pub async fn counted(pool: &AnyPool, site: &str) -> Result<Vec<(i64, i64, i64, i64)>, StoreError> {
-    let sql = "select v.version, v.node_count, coalesce(b.n, 0), coalesce(e.n, 0) from versions v
+/// How many nodes a version says that it holds, and how many of them begin and end with it.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct CountRow {
+    pub version: i64,
+    pub node_count: i64,
+    pub begun: i64,
+    pub ended: i64,
+}
+
+/// The counts of each version, oldest first, for the verifier to add up: one pass, however many there are.
+pub async fn counts(pool: &AnyPool, site: &str) -> Result<Vec<CountRow>, StoreError> {
+    let sql = "select v.version, v.node_count, coalesce(b.n, 0) as begun, coalesce(e.n, 0) as ended from versions v
         left join (select from_version as at, count(*) as n from published where site_id = $1 group by from_version) b on b.at = v.version
         left join (select to_version as at, count(*) as n from published where site_id = $1 and to_version is not null group by to_version) e on e.at = v.version
         where v.site_id = $1 order by v.version";
