@@ -118,8 +118,9 @@ pub async fn candidates(
 ) -> Result<Vec<String>, StoreError> {
     let (sql, matching) = match store.backend() {
         Backend::Sqlite => (
-            "select w.node_id from node_index i join node_words w on w.id = i.rowid
-             join nodes n on n.id = w.node_id and n.site_id = $1 and n.deleted_at is null
+            // `cross` keeps the order: with nodes first, the index would be asked once for each of them.
+            "select w.node_id from node_index i cross join node_words w on w.id = i.rowid
+             cross join nodes n on n.id = w.node_id and n.site_id = $1 and n.deleted_at is null
              where node_index match $2 order by bm25(node_index, 0.0, 10.0, 1.0), w.node_id limit $3",
             fts5(site, asked),
         ),
