@@ -27,6 +27,8 @@ pub struct Pending {
     pub state_hash: Digest,
     /// The canonical arguments, since a client may have let its user edit them.
     pub arguments: Value,
+    /// What would happen, as the card says it. Titles in it are content, and no instruction.
+    pub sentence: String,
     pub message: String,
     /// Only over standard input and output, where the operator of the machine allows it: the call runs when it is repeated with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,7 +76,7 @@ impl Pending {
             )
         } else {
             format!(
-                "Not executed. `{tool}` waits for a person. Give them this link: {url} . Then wait with {get} (waitSeconds up to 45) and, once approved, repeat the call with exactly the same arguments and this approvalId. Asking again does not file a second request; do not try another way to the same effect."
+                "Not executed. `{tool}` waits for a person. Give them this link: {url} . Then wait with {get} (waitSeconds up to 45) and, once approved, repeat the call with exactly the same arguments and this approvalId. Asking again while it waits files no second request; do not try another way to the same effect."
             )
         }
     }

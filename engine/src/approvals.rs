@@ -198,6 +198,7 @@ impl Filing {
                 id: id.as_str().to_owned(),
                 status: Status::Pending.as_str().into(),
                 expires_at: expires_at.ms(),
+                sentence: card.sentence,
             },
             state_hash,
         ))
@@ -299,6 +300,7 @@ fn waiting(
         args_hash,
         state_hash: Digest::from_text(state_hash),
         arguments,
+        sentence: open.sentence.clone(),
         confirm_token: None,
     }))
 }
@@ -314,6 +316,7 @@ pub fn pending_answer(engine: &Engine, approval: &Approval, approved: bool) -> A
         id: approval.id.as_str().to_owned(),
         status: status.as_str().into(),
         expires_at: approval.expires_at.ms(),
+        sentence: approval.card.sentence.clone(),
     };
     waiting(
         engine,

@@ -215,9 +215,13 @@ async fn node_change(
     let change = match (&old, &new) {
         (None, _) => Change::Added,
         (_, None) => Change::Removed,
-        (Some(a), Some(b)) if a.body == b.body && a.title == b.title && a.fields == b.fields => {
+        (Some(a), Some(b))
+            if (&a.body, &a.title, &a.fields) == (&b.body, &b.title, &b.fields)
+                && (&a.parent, &a.slug, a.position) != (&b.parent, &b.slug, b.position) =>
+        {
             Change::Moved
         }
+        // Also what was edited and put back: its revision is another one.
         _ => Change::Edited,
     };
     Ok(NodeChange {

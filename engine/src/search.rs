@@ -106,7 +106,7 @@ impl Term {
 pub struct Hit {
     pub node: RevisionRow,
     pub path: String,
-    /// The text around the first term that is not in the title, on one line.
+    /// The text around the first term that stands below the title, on one line.
     pub excerpt: Option<String>,
 }
 
@@ -155,14 +155,18 @@ fn look(query: &Query, node: &RevisionRow) -> Option<Option<String>> {
     let [title, body, others] = [&node.title, &node.body, &fields].map(|text| words(text));
     let mut shown = None;
     for term in &query.0 {
-        if term.find(&title).is_some() {
-            continue;
-        }
-        let (text, at) = match term.find(&body) {
-            Some(at) => (&node.body, at),
-            None => (&fields, term.find(&others)?),
+        let below = match term.find(&body) {
+            Some(at) => Some((&node.body, at)),
+            None => term.find(&others).map(|at| (&fields, at)),
         };
-        shown.get_or_insert_with(|| excerpt(text, at));
+        match below {
+            Some((text, at)) => {
+                shown.get_or_insert_with(|| excerpt(text, at));
+            }
+            None => {
+                term.find(&title)?;
+            }
+        }
     }
     Some(shown)
 }

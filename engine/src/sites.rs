@@ -566,10 +566,11 @@ pub async fn publish(
     check_publishable(&site.row)?;
     let newest = newest_version(tx.sql(), &site.row).await?;
     let (number, since) = newest.as_ref().map_or((0, 0), |v| (v.version, v.state_rev));
+    // Against what is live, as the card has it: after a rollback that is not the newest.
     let differences = versions_sql::draft_differences(
         tx.sql(),
         &site.row.id,
-        number,
+        site.row.live_version.unwrap_or(0),
         number,
         since,
         site.row.state_rev,

@@ -43,6 +43,7 @@ pub struct OpenRow {
     pub id: String,
     pub status: String,
     pub expires_at: i64,
+    pub sentence: String,
 }
 
 pub struct NewApproval<'a> {
@@ -68,7 +69,7 @@ pub async fn open_for(
     call: CallKey<'_>,
     now: Timestamp,
 ) -> Result<Option<OpenRow>, StoreError> {
-    let sql = "select id, status, expires_at from approvals
+    let sql = "select id, status, expires_at, sentence from approvals
         where scope_kind = 'site' and scope_id = $1 and site_id = $1 and caller_kind = $2 and caller_id = $3 and surface = $4 and tool = $5
           and tool_version = $6 and args_hash = $7 and state_hash = $8 and status in ('pending', 'approved') and expires_at > $9
           and epoch = (select epoch from instance)";

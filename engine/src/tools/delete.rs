@@ -46,7 +46,7 @@ impl Describe for Delete {
     type Output = Output;
     const ID: &'static str = "delete";
     const TITLE: &'static str = "Delete a node or a site";
-    const DESCRIPTION: &'static str = "Deletes a node with everything under it from the draft (the live site keeps it until the next publish), or, without node, the whole site at once and for good. A person must approve it: see publish for how to wait and repeat.";
+    const DESCRIPTION: &'static str = "Deletes a node with everything under it from the draft (what is live of it stays until the next publish), or, without node, the whole site at once and for good. A person must approve it: see publish for how to wait and repeat.";
     const ANNOTATIONS: Annotations = Annotations::CHANGE;
 }
 
@@ -143,7 +143,7 @@ async fn node_card(
     };
     Ok(Card {
         sentence: format!("Delete {kind} “{title}”{and_below} from {}", row.title),
-        consequence: "It leaves the draft now. The live site keeps it until the next publish."
+        consequence: "It leaves the draft now. What is live of it stays until the next publish."
             .into(),
         risk: Risk::Reversible,
         site: card_site(row),

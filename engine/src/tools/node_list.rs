@@ -40,7 +40,7 @@ pub struct Output {
     next_cursor: Option<String>,
 }
 
-/// A node without its body.
+/// A node of the draft.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Node {

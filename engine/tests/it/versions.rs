@@ -13,6 +13,9 @@ on_both! {
     a_long_change_can_be_read_to_its_end_at_any_later_time,
     a_rollback_moves_the_pointer_and_never_the_draft,
     a_publish_after_a_rollback_follows_the_newest_version,
+    what_ran_counts_as_the_card_did_after_a_rollback,
+    what_was_put_back_has_not_moved,
+    a_waiting_answer_says_what_would_happen,
     a_rollback_to_what_is_live_or_unknown_is_refused,
     deleting_a_node_takes_its_subtree_out_of_the_draft_only,
     an_empty_site_cannot_be_published,
@@ -541,4 +544,66 @@ async fn a_person_never_acts_on_a_state_they_did_not_see(world: World) {
     );
     refused(act.await, Code::StaleView);
     assert_eq!(scene.versions().await, 0);
+}
+
+/// A page that only the version between had: nobody is told that it would be removed, and nobody that it was.
+async fn what_ran_counts_as_the_card_did_after_a_rollback(world: World) {
+    let scene = world.scene().await;
+    let first = scene.publish().await;
+    let new = json!({"site": scene.site, "title": "Market", "slug": "market"});
+    let market = scene.bot.call("node-create", new).await.ok();
+    scene.publish().await;
+    let back = json!({"site": scene.site, "version": first});
+    scene.ada.act("rollback", back).await.unwrap();
+    let delete = json!({"site": scene.site, "node": market["id"]});
+    scene.ada.act("delete", delete).await.unwrap();
+    scene.edit("Two.").await;
+    let id = scene.approved().await;
+    let shown = scene.ada.look(&id).await.unwrap().card.changes.unwrap();
+    let ran = scene.redeem(&id).await.ok();
+    let counts = |of: &Value| json!([of["added"], of["edited"], of["removed"]]);
+    assert_eq!(counts(&ran), json!([0, 1, 0]));
+    assert_eq!(counts(&ran), counts(&json!(shown)));
+}
+
+async fn what_was_put_back_has_not_moved(world: World) {
+    let scene = world.scene().await;
+    scene.publish().await;
+    scene.edit("Two.").await;
+    scene.edit("Rye, as it was.").await;
+    let visit = world.node(&scene.site, "visit").await;
+    let moves = json!({"site": scene.site, "node": visit, "position": 5});
+    scene.bot.call("node-move", moves).await.ok();
+    let compared = scene
+        .bot
+        .call("version-compare", json!({"site": scene.site}))
+        .await
+        .ok();
+    let nodes = compared["nodes"].as_array().unwrap();
+    let kinds: BTreeMap<_, _> = nodes
+        .iter()
+        .map(|node| (node["title"].as_str().unwrap(), node["change"].clone()))
+        .collect();
+    let expected = [("Rye", json!("edited")), ("Visit us", json!("moved"))];
+    assert_eq!(kinds, BTreeMap::from(expected));
+}
+
+/// One argument less deletes the whole site: whoever asks reads at once what was asked.
+async fn a_waiting_answer_says_what_would_happen(world: World) {
+    let scene = world.scene().await;
+    let of_page = json!({"site": scene.site, "node": scene.rye});
+    for (arguments, sentence) in [
+        (of_page, "Delete entry “Rye” from The bakery"),
+        (
+            json!({"site": scene.site}),
+            "Delete the whole site The bakery",
+        ),
+    ] {
+        let fresh = scene.bot.call("delete", arguments.clone()).await.pending();
+        assert_eq!(fresh.sentence, sentence);
+        let again = scene.bot.call("delete", arguments.clone()).await.pending();
+        assert_eq!(again.sentence, sentence);
+        let by_id = scene.bot.call_with(&fresh.approval_id, "delete", arguments);
+        assert_eq!(by_id.await.pending().sentence, sentence);
+    }
 }

@@ -19,13 +19,14 @@ pub const INSTRUCTIONS: &str = "\
 Cloudhal holds websites that you edit and people approve. \
 Begin with site_list: every other tool takes a site's id. \
 Reading and editing the draft run at once, and visitors see nothing of a draft. \
+publish takes the whole draft of a site, every page of it; version_compare tells beforehand what that would change. rollback changes what is live and leaves the draft as it is. \
 Calls with consequences (publish, rollback, delete) do not run when you call them: they answer status approval_pending, with an approvalId and a link. That is not a failure, and nothing has happened yet. \
 Give the link to the person you work for; only a signed-in person can decide, there, and you cannot. \
 Then wait with approvals_get and waitSeconds (up to 45), as often as it takes. \
-Once it says approved, make the same call again with exactly the same arguments and the approvalId, or call approvals_resume with the id: it runs then, once. \
+Once it says approved, make the same call again with exactly the same arguments (reason aside) and the approvalId, or call approvals_resume with the id: it runs then, once. \
 Repeating it later only returns the stored result, so a lost answer is no harm. \
-Finish your edits before you ask: any change to the site voids what waits for approval on it. \
-If a person denies a call, or it expires, say so and ask what they want; do not look for another way to the same effect.";
+Finish your edits before you ask: any change to the site voids what waits for approval on it. approvals_cancel withdraws what you asked by mistake. \
+If a person denies a call, or it expires, say so and ask what they want. Mending what they name and asking again is right if they want that; looking for another way to the same effect is not.";
 
 /// The same object as over HTTP, and the same facts as text. Only an error is an error: waiting is not.
 pub fn result(answer: &Answer) -> CallToolResult {
@@ -156,8 +157,11 @@ fn waiting(pending: &Pending) -> String {
         "Once it is approved, call"
     };
     let mut text = format!(
-        "{}\n\napprovalId: {}\nvalid until: {}\n{when} {tool} with: {repeat}",
-        pending.message, pending.approval_id, pending.expires_at
+        "{}\n\nwhat would happen: {}\napprovalId: {}\nvalid until: {}\n{when} {tool} with: {repeat}",
+        pending.message,
+        shown(&pending.sentence),
+        pending.approval_id,
+        pending.expires_at
     );
     if let Some(token) = &pending.confirm_token {
         let _ = write!(text, "\nconfirmToken: {token}");

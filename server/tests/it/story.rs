@@ -47,6 +47,7 @@ async fn the_story(kind: Kind) {
         "expiresAt",
         "message",
         "pollAfterMs",
+        "sentence",
         "stateHash",
         "status",
         "tool",
